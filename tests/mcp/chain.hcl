@@ -1,4 +1,4 @@
-# Agents that ask themselves, through `laneway mcp`.
+# Agents that call themselves through `laneway mcp`.
 store = "./data"
 
 server { mcp_answer_within = "10m" }

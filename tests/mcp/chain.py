@@ -1,4 +1,4 @@
-"""An agent that asks itself over MCP, as a program without any library would, and answers how far it came."""
+"""An agent that calls itself over MCP without any library, and answers with the length of the chain."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ def ask(number, method, params):
 client = {"name": "chain", "version": "1"}
 ask(1, "initialize", {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": client})
 bridge.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-# A turn of its own conversation would wait for itself; other tasks go on until the chain is too long.
+# A turn of its own session would wait for itself. Other tasks run until the chain is too long.
 arguments = {"agent_name": "deep", "message": message + "x", "parallel": message.startswith("p")}
 answer = ask(2, "tools/call", {"name": "chat_with_agent", "arguments": arguments})
 bridge.stdin.close()

@@ -1,4 +1,4 @@
-"""A server for all tests, and each way to it."""
+"""A server for all tests, and every way to connect to it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-# The server that real MCP clients are tested with. A gate answers when its file is there, and writes down each run.
-# It has patience, so that no call is answered with its task only because the machine is slow; a test of that asks for an impatient one.
+# The server for tests with real MCP clients. A gate answers when its file exists, and records each attempt.
+# It answers late with a task, so that a slow machine does not change results. Some tests use an impatient server instead.
 store = "./data"
 
 server { mcp_answer_within = "10m" }

@@ -19,7 +19,7 @@ after(() => {
   impatient?.stop();
 });
 
-/** What takes longer than this does not happen. Where nothing else is going on it takes some milliseconds. */
+/** How long a test waits. An idle machine needs some milliseconds; only a failure reaches it. */
 const patience = { timeout: 180_000 };
 
 function transport(kind, { url }, token) {
@@ -35,7 +35,7 @@ async function connected(kind, subject, use, where = server) {
   const client = new Client({ name: "tests", version: "1" });
   await client.connect(transport(kind, where, where.tokens[subject] ?? subject), patience);
   try {
-    // What tools answer is checked against their schemas from here on.
+    // The client checks answers of tools against their schemas from here on.
     await client.listTools(undefined, patience);
     return await use(client);
   } finally {
@@ -43,22 +43,22 @@ async function connected(kind, subject, use, where = server) {
   }
 }
 
-/** A call under way: `stands` is what is told of it first. */
+/** A running call. `status` is its first progress message. */
 function call(client, agent, message, options = {}) {
-  let tell;
-  const stands = new Promise((resolve) => (tell = resolve));
+  let report;
+  const status = new Promise((resolve) => (report = resolve));
   const params = { name: "chat_with_agent", arguments: { agent_name: agent, message } };
-  const onprogress = (progress) => tell(progress.message);
+  const onprogress = (progress) => report(progress.message);
   const result = client.callTool(params, undefined, { onprogress, ...patience, ...options });
   result.catch(() => {});
-  return { stands, result };
+  return { status, result };
 }
 
 const tool = (client, name, args) => client.callTool({ name, arguments: args }, undefined, patience);
 
 for (const [kind, gate] of [["http", "gate-1"], ["stdio", "gate-2"]]) {
   describe(kind, () => {
-    test("tools are listed in order and answer what their schemas say", () =>
+    test("tools are listed in order and their answers match their schemas", () =>
       connected(kind, "admin", async (client) => {
         const { tools } = await client.listTools();
         const names = tools.map((listed) => listed.name).join(" ");
@@ -82,13 +82,13 @@ for (const [kind, gate] of [["http", "gate-1"], ["stdio", "gate-2"]]) {
         }
       }));
 
-    test("a full line answers busy with the computed time", () =>
+    test("a full lane answers busy with the computed time", () =>
       connected(kind, "user", async (client) => {
         const [first, second] = [`busy1${kind}`, `busy2${kind}`];
         const running = call(client, gate, first);
-        assert.equal(await running.stands, "running");
+        assert.equal(await running.status, "running");
         const waiting = call(client, gate, second);
-        assert.equal(await waiting.stands, "position 1 in line");
+        assert.equal(await waiting.status, "position 1 in line");
         const refused = await tool(client, "chat_with_agent", { agent_name: gate, message: "third" });
         const { details, ...busy } = refused.structuredContent;
         assert.ok(refused.isError);
@@ -105,14 +105,14 @@ for (const [kind, gate] of [["http", "gate-1"], ["stdio", "gate-2"]]) {
         assert.equal((await waiting.result).content[0].text, `answer of ${second}`);
       }));
 
-    test("a call that takes long answers with its task, and the same call joins it", () =>
+    test("a long call is answered with its task, and the same call joins it", () =>
       connected(kind, "user", async (client) => {
         const message = `long${kind}`;
         const going = await tool(client, "chat_with_agent", { agent_name: gate, message });
         assert.equal(going.structuredContent.status, "still_going");
         const { task_id } = going.structuredContent;
         const again = call(client, gate, message);
-        assert.equal(await again.stands, "running");
+        assert.equal(await again.status, "running");
         impatient.open(message);
         assert.equal((await again.result).structuredContent.execution.id, task_id);
         await impatient.ended(task_id);
@@ -121,18 +121,18 @@ for (const [kind, gate] of [["http", "gate-1"], ["stdio", "gate-2"]]) {
         assert.equal(impatient.runs(message), 1);
       }, impatient));
 
-    test("a cancelled call cancels its run", () =>
+    test("a cancelled call cancels its task", () =>
       connected(kind, "user", async (client) => {
         const cancelling = new AbortController();
         const running = call(client, gate, `cancel${kind}`, { signal: cancelling.signal });
-        assert.equal(await running.stands, "running");
+        assert.equal(await running.status, "running");
         const queue = await tool(client, "queue_status", { agent_name: gate });
         cancelling.abort("no longer wanted");
         await assert.rejects(running.result);
         assert.equal(await server.ended(queue.structuredContent.current_execution.id), "cancelled");
       }));
 
-    test("a token does what its scopes allow, and a wrong one nothing", async () => {
+    test("a token allows what its scopes allow, and a wrong one nothing", async () => {
       await connected(kind, "reader", async (client) => {
         const { tools } = await client.listTools();
         assert.equal(tools.map((listed) => listed.name).join(" "), "get_task list_agents queue_status explain_task");
@@ -142,7 +142,7 @@ for (const [kind, gate] of [["http", "gate-1"], ["stdio", "gate-2"]]) {
       await assert.rejects(connected(kind, "tk_wrong.secret", () => {}), /token/);
     });
 
-    test("an argument that is none is told", () =>
+    test("the error of an unknown argument names the known ones", () =>
       connected(kind, "user", async (client) => {
         const refused = await tool(client, "chat_with_agent", { agent_name: "echo", message: "x", to: "y" });
         assert.ok(refused.isError);

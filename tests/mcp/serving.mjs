@@ -1,4 +1,4 @@
-// A real server in a process of its own.
+// A real server in its own process.
 
 import { execFileSync, spawn } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 export const PROGRAM = process.env.LANEWAY_BINARY;
 const SCOPES = { user: ["read", "submit"], reader: ["read"], admin: ["admin"] };
 
-/** An impatient one soon answers a call with its task. */
+/** An impatient server soon answers a call with its task. */
 export async function serve({ isImpatient = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "laneway-mcp-"));
   for (const name of ["laneway.hcl", "gate.sh"]) copyFileSync(join(import.meta.dirname, name), join(folder, name));
@@ -32,7 +32,7 @@ export async function serve({ isImpatient = false } = {}) {
     tokens,
     open: (gate) => writeFileSync(join(folder, `${gate}.open`), ""),
     runs: (gate) => readFileSync(join(folder, `${gate}.runs`), "utf8").trim().split("\n").length,
-    /** Waits for the end of a task; what it ended with. */
+    /** Waits for the end of a task, and returns its status. */
     async ended(task) {
       const headers = { authorization: `Bearer ${tokens.admin}` };
       const events = await (await fetch(`${url}/api/tasks/${task}/events`, { headers })).text();

@@ -1,4 +1,4 @@
-"""A real server in a process of its own."""
+"""A real server in its own process."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import anyio.to_thread
 
 HERE = Path(__file__).parent
 PROGRAM = os.environ["LANEWAY_BINARY"]
-# What takes longer than this does not happen. Where nothing else is going on it takes some milliseconds.
+# How long a test waits. An idle machine needs some milliseconds; only a failure reaches it.
 WAIT_MAX_S = 120
 SCOPES = {"user": ["read", "submit"], "reader": ["read"], "admin": ["admin"], "agent:coder": ["read", "submit"]}
 
 
 class Server:
-    """`laneway serve` with a configuration of this folder, in a folder of its own, with a token for each subject. An impatient one soon
-    answers a call with its task."""
+    """`laneway serve` with a configuration of this folder, in its own directory, with a token for each subject. An impatient server
+    soon answers a call with its task."""
 
     def __init__(self, folder: Path, config: str, with_tokens: bool = True, is_impatient: bool = False) -> None:
         self.folder = folder
@@ -69,7 +69,7 @@ class Server:
         return json.load(self.request(path))
 
     async def ended(self, task: str) -> str:
-        """Waits for the end of a task; what it ended with."""
+        """Waits for the end of a task, and returns its status."""
         return await anyio.to_thread.run_sync(self._hear, task)
 
     def _hear(self, task: str) -> str:

@@ -1,4 +1,4 @@
-"""Who calls: tokens, scopes, agents that ask agents."""
+"""Callers: tokens, scopes, and agents that call agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def test_a_wrong_token_is_refused(way: Way) -> None:
         async with way.client("tk_wrong.secret") as client:
             await client.list_tools()
     if way.transport == "http":
-        # This client does not tell why.
+        # This client does not report the reason.
         assert set(way.statuses) == {401}
     else:
         assert "the request needs a token" in "".join(str(error) for error in flat(refused.value))
@@ -43,13 +43,13 @@ async def test_a_token_sees_and_uses_what_its_scopes_allow(way: Way) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS[:6]
 
 
-async def test_the_agent_that_asks_is_the_source(way: Way) -> None:
+async def test_the_calling_agent_is_the_source(way: Way) -> None:
     for number, (token, agent) in enumerate([("agent:coder", None), ("user", "writer")]):
         name = f"source{number}{way.gate}"
         async with way.client(token, agent=agent) as client, anyio.create_task_group() as calls:
             call = Call(client, way.gate, name)
             calls.start_soon(call.run)
-            assert await call.stands() == "running"
+            assert await call.status() == "running"
             queue = (await client.call_tool("queue_status", {"agent_name": way.gate})).structured_content
             way.server.open(name)
         current = queue["current_execution"]
@@ -59,7 +59,7 @@ async def test_the_agent_that_asks_is_the_source(way: Way) -> None:
         assert refused.is_error and refused.structured_content["code"] == "FORBIDDEN"
 
 
-async def test_agents_that_ask_themselves_come_to_an_end(tmp_path: Path) -> None:
+async def test_a_chain_of_agents_that_call_themselves_ends(tmp_path: Path) -> None:
     server = Server(tmp_path, "chain.hcl")
     try:
         async with Way(server, "stdio", LEGACY, "").client() as client:

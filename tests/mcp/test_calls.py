@@ -1,4 +1,4 @@
-"""The official Python client asks agents: lists, calls, busy, long, again, cancelled."""
+"""The official Python client: lists, calls, busy agents, long calls, repeated calls, cancelled calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_tools_are_listed_in_order_with_strict_schemas(way: Way) -> None:
         assert again == tools
 
 
-async def test_an_agent_is_asked_and_answers(way: Way) -> None:
+async def test_an_agent_answers_a_call(way: Way) -> None:
     async with way.client() as client:
         result = await client.call_tool("chat_with_agent", {"agent_name": "echo", "message": "hello"})
         assert (result.is_error, text(result)) == (False, "hello")
@@ -42,13 +42,13 @@ async def test_an_agent_is_asked_and_answers(way: Way) -> None:
         assert text(await client.call_tool("chat_with_agent", parallel)) == "parallel"
 
 
-async def test_a_failed_run_is_an_error_that_says_so(way: Way) -> None:
+async def test_a_failed_task_is_an_error(way: Way) -> None:
     async with way.client() as client:
         result = await client.call_tool("chat_with_agent", {"agent_name": "broken", "message": "x"})
         assert result.is_error and result.structured_content["code"] == "RUN_FAILED"
 
 
-async def test_what_makes_no_sense_is_told_and_starts_nothing(way: Way) -> None:
+async def test_a_wrong_call_is_an_error_and_starts_nothing(way: Way) -> None:
     async with way.client("admin") as client:
         cases = [
             ("chat_with_agent", {"agent_name": "echo", "message": "x", "agent": 1}, "expected one of `agent_name`"),
@@ -67,13 +67,13 @@ async def test_what_makes_no_sense_is_told_and_starts_nothing(way: Way) -> None:
             await client.call_tool("drop_everything", {})
 
 
-async def test_a_full_line_answers_busy_with_the_computed_time(way: Way) -> None:
+async def test_a_full_lane_answers_busy_with_the_computed_time(way: Way) -> None:
     async with way.client() as client, anyio.create_task_group() as calls:
         first, second = (Call(client, way.gate, f"busy{way.gate}{number}") for number in (1, 2))
         calls.start_soon(first.run)
-        assert await first.stands() == "running"
+        assert await first.status() == "running"
         calls.start_soon(second.run)
-        assert await second.stands() == "position 1 in line"
+        assert await second.status() == "position 1 in line"
         began = anyio.current_time()
         result = await client.call_tool("chat_with_agent", {"agent_name": way.gate, "message": "third"})
         busy = result.structured_content
@@ -91,7 +91,7 @@ async def test_a_full_line_answers_busy_with_the_computed_time(way: Way) -> None
         assert numbers == ("AT_CAPACITY", f"agent:{way.gate}", 1, 1, 1)
         with pytest.raises(urllib.error.HTTPError) as refused:
             way.server.request(f"/api/agents/{way.gate}/chat", {"message": "x"})
-        # The same decision over HTTP, a moment later.
+        # Shortly later, HTTP gives the same refusal.
         assert refused.value.code == 429
         apart = anyio.current_time() - began
         assert abs(int(refused.value.headers["retry-after"]) - details["retry_after"]) <= 2 + apart
@@ -106,7 +106,7 @@ async def test_a_full_line_answers_busy_with_the_computed_time(way: Way) -> None
     assert "clear_queue" in actions and "force_release" in actions
 
 
-async def test_a_call_that_takes_long_answers_with_its_task_and_the_same_call_joins_it(impatient: Way) -> None:
+async def test_a_long_call_is_answered_with_its_task_and_the_same_call_joins_it(impatient: Way) -> None:
     name = f"long{impatient.gate}"
     arguments = {"agent_name": impatient.gate, "message": name}
     async with impatient.client() as client:
@@ -121,14 +121,14 @@ async def test_a_call_that_takes_long_answers_with_its_task_and_the_same_call_jo
         assert impatient.server.runs(name) == 1
 
 
-async def test_the_same_call_again_makes_no_second_run_until_it_has_ended(way: Way) -> None:
+async def test_a_repeated_call_joins_the_task_until_it_has_ended(way: Way) -> None:
     name = f"same{way.gate}"
     async with way.client() as client:
         async with anyio.create_task_group() as calls:
             first, second = Call(client, way.gate, name), Call(client, way.gate, name)
             for call in (first, second):
                 calls.start_soon(call.run)
-                assert await call.stands() == "running"
+                assert await call.status() == "running"
             way.server.open(name)
         assert first.result.structured_content["execution"]["id"] == second.result.structured_content["execution"]["id"]
         assert way.server.runs(name) == 1
@@ -139,31 +139,31 @@ async def test_the_same_call_again_makes_no_second_run_until_it_has_ended(way: W
         assert text(keyed[0]) == text(keyed[1]) and way.server.runs(name) == 3
 
 
-async def test_a_cancelled_call_cancels_its_run(way: Way) -> None:
+async def test_a_cancelled_call_cancels_its_task(way: Way) -> None:
     name = f"cancel{way.gate}"
     async with way.client() as client:
         async with anyio.create_task_group() as calls:
             call = Call(client, way.gate, name)
             calls.start_soon(call.run)
-            assert await call.stands() == "running"
+            assert await call.status() == "running"
             queue = (await client.call_tool("queue_status", {"agent_name": way.gate})).structured_content
             call.scope.cancel()
         assert await way.server.ended(queue["current_execution"]["id"]) == "cancelled"
 
 
-async def test_a_client_that_leaves_gives_its_slot_back(way: Way) -> None:
+async def test_a_client_that_disconnects_gives_its_slot_back(way: Way) -> None:
     name = f"leave{way.gate}"
     async with anyio.create_task_group() as calls:
         async with way.client() as client:
             call = Call(client, way.gate, name)
             calls.start_soon(call.run)
-            assert await call.stands() == "running"
+            assert await call.status() == "running"
             queue = (await client.call_tool("queue_status", {"agent_name": way.gate})).structured_content
             call.scope.cancel()
     assert await way.server.ended(queue["current_execution"]["id"]) == "cancelled"
 
 
-async def test_cancel_task_ends_a_run_of_the_same_token_only(impatient: Way) -> None:
+async def test_cancel_task_cancels_only_tasks_of_the_same_token(impatient: Way) -> None:
     name = f"tool{impatient.gate}"
     async with impatient.client() as client, impatient.client("agent:coder") as other:
         going = await client.call_tool("chat_with_agent", {"agent_name": impatient.gate, "message": name})

@@ -1,4 +1,4 @@
-"""What the guide promises: its samples, and a bridge that outlives the server."""
+"""The MCP guide: its samples, and a bridge that survives a restart of the server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("mode", [MODERN, LEGACY])
-async def test_the_bridge_goes_on_with_a_server_that_was_started_again(tmp_path: Path, mode: str) -> None:
+async def test_the_bridge_survives_a_restart_of_the_server(tmp_path: Path, mode: str) -> None:
     server = Server(tmp_path, "laneway.hcl")
     try:
         async with Way(server, "stdio", mode, "").client() as client:
@@ -54,7 +54,7 @@ async def test_the_samples_of_the_guide_work(server: Server, tmp_path_factory: p
                     assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS[:6]
     made = server.run(*samples[0][1].split()[1:], "--config", server.config)
     assert made.startswith("lw_")
-    # The last one is for a server without tokens.
+    # The last sample is for a server without tokens.
     alone = Server(tmp_path_factory.mktemp("alone"), "laneway.hcl", with_tokens=False)
     try:
         script = samples[3][1].replace("http://127.0.0.1:7717", alone.url)

@@ -1,4 +1,4 @@
-"""What one revision has and another has not: the tasks extension, sessions."""
+"""Differences between MCP revisions: the tasks extension and sessions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AnyResult(types.Result):
 
 
 class Tasks(ClientExtension):
-    """The tasks extension: a call that became a task is waited for with `tasks/get`."""
+    """The tasks extension: the client waits with `tasks/get` for a call that became a task."""
 
     identifier = "io.modelcontextprotocol/tasks"
 
@@ -69,7 +69,7 @@ async def test_a_client_that_knows_tasks_gets_one(impatient_server: Server, tran
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_every_older_revision_is_spoken(server: Server, version: str) -> None:
+def test_every_older_revision_works(server: Server, version: str) -> None:
     accept = {"accept": "application/json, text/event-stream"}
     client = {"name": "old", "version": "1"}
     hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}

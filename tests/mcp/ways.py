@@ -31,7 +31,7 @@ READERS = ["get_task", "list_agents", "queue_status", "explain_task"]
 
 
 async def name_the_task(request: httpx2.Request) -> None:
-    """The tasks extension wants the task in a header as well, of which this client does not know."""
+    """Adds the header with the task, which the tasks extension needs and this client does not send."""
     message = json.loads(request.content or b"{}")
     if message.get("method") == "tasks/get":
         request.headers["mcp-name"] = message["params"]["taskId"]
@@ -39,7 +39,7 @@ async def name_the_task(request: httpx2.Request) -> None:
 
 @dataclass
 class Way:
-    """A transport and a revision, with a gate of its own."""
+    """A transport and a revision, with its own gate."""
 
     server: Server
     transport: Literal["http", "stdio"]
@@ -71,7 +71,7 @@ WAYS = [("http", MODERN), ("http", LEGACY), ("stdio", MODERN), ("stdio", LEGACY)
 
 
 class Call:
-    """A call under way, with the progress that it reports."""
+    """A running call, with the progress that it reports."""
 
     def __init__(self, client: Client, agent: str, message: str, **more: Any) -> None:
         self.client, self.more = client, more
@@ -90,7 +90,7 @@ class Call:
             call = self.client.call_tool("chat_with_agent", self.arguments, progress_callback=self.progress, **self.more)
             self.result = await call
 
-    async def stands(self) -> str:
+    async def status(self) -> str:
         with anyio.fail_after(WAIT_MAX_S):
             await self.heard.wait()
         return self.told[0]

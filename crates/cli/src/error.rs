@@ -1,55 +1,55 @@
-//! Why a command ended otherwise than well, and with which exit code.
+//! Errors of a command, and their exit codes.
 
 use std::process::ExitCode;
 
 use laneway_client::Error;
 use laneway_protocol::Code;
 
-/// The exit code of a command that could not do what it should.
+/// The exit code of a failed command.
 const FAILED: u8 = 1;
-/// The exit code of a command line, file or script that makes no sense.
+/// The exit code for a wrong command line, file or script.
 const BAD_INPUT: u8 = 2;
-/// The exit code that shells give what ended by SIGINT.
+/// The exit code that shells report for a process ended by SIGINT.
 const INTERRUPTED: u8 = 130;
 
-/// Why a command ended otherwise than well.
+/// Why a command did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// What was given makes no sense.
+    /// The command line, a file or a script is wrong.
     #[error("{0}")]
     Input(String),
-    /// The world did not play along.
+    /// Something outside broke.
     #[error("{0}")]
     Failure(String),
-    /// The server refused, or is not there.
+    /// The server refused, or cannot be reached.
     #[error(transparent)]
     Server(#[from] Error),
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     #[error("{0}")]
     Interrupted(String),
-    /// Whoever reads has seen enough: no trouble at all.
-    #[error("nothing reads the output any longer")]
+    /// The reader closed standard output, as `head` does. The command succeeds.
+    #[error("the reader closed standard output")]
     Unread,
-    /// All was said already.
-    #[error("told already")]
-    Told,
-    /// All was said already, of this.
+    /// The command has printed the failure already.
+    #[error("already printed")]
+    Reported,
+    /// The command has printed this error of the server already.
     #[error(transparent)]
-    Reported(Error),
+    ReportedServer(Error),
 }
 
 impl CliError {
-    /// What was given makes no sense, as this error says.
+    /// Wrong input, with the text of `error`.
     pub(crate) fn input(error: impl std::error::Error) -> CliError {
         CliError::Input(error.to_string())
     }
 
-    /// Says what went wrong on standard error and, for programs, as JSON on standard output.
-    pub(crate) fn tell(self, is_json: bool) -> ExitCode {
+    /// Prints the error on standard error and, with `is_json`, the server's problem as JSON on standard output.
+    pub(crate) fn report(self, is_json: bool) -> ExitCode {
         let (why, code) = match self {
             CliError::Unread => return ExitCode::SUCCESS,
-            CliError::Told => return ExitCode::from(FAILED),
-            CliError::Reported(error) => return ExitCode::from(error.exit_code()),
+            CliError::Reported => return ExitCode::from(FAILED),
+            CliError::ReportedServer(error) => return ExitCode::from(error.exit_code()),
             CliError::Input(why) => (why, BAD_INPUT),
             CliError::Failure(why) => (why, FAILED),
             CliError::Interrupted(why) => (why, INTERRUPTED),
@@ -67,22 +67,22 @@ impl CliError {
     }
 }
 
-/// What happened and what to do about it.
+/// The error, and what to do about it.
 fn sentence(error: &Error) -> String {
     let advice = match (error, error.code()) {
         (Error::Unreachable { url, why }, _)
             if url.starts_with("https:") && why.contains("corrupt message") =>
         {
-            "\nIt answers, but not in TLS; is its address http://…?"
+            "\nThe server answers without TLS; try an http:// address."
         }
         (Error::Unreachable { .. }, _) => {
-            "\nIs it running? `laneway serve` starts one; --url or LANEWAY_URL says where it is."
+            "\n`laneway serve` starts a server; --url or LANEWAY_URL sets its address."
         }
         (_, Some(Code::Unauthorized)) => {
-            "\nLANEWAY_TOKEN or --token says who asks; `laneway token create` beside the server makes one."
+            "\nSet LANEWAY_TOKEN or --token; `laneway token create` on the server's machine creates a token."
         }
         (_, Some(Code::Forbidden)) => {
-            "\nAnother token may; `laneway token list` beside the server shows which there are."
+            "\nUse a token with that scope; `laneway token list` on the server's machine lists all tokens."
         }
         _ => "",
     };

@@ -2,15 +2,21 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what can be typed? | `arguments.rs` and its folder |
-//! | where is the server, and is somebody sure? | `connection.rs` |
-//! | how is it printed? | `output.rs`, `shown.rs`, `sentences.rs`, `progress.rs` |
-//! | what went wrong, and with which exit code? | `trouble.rs` |
-//! | following a task | `follow.rs` |
-//! | a verb | the file of its name; `tasks.rs` has `explain` and `workers`, `submit.rs` has `chat`, `letters.rs` is `dlq` |
-//! | tokens, audit, configuration | `operate.rs` |
-//! | traces, and what another configuration would have done | `whatif.rs` |
-//! | doing work | `worker.rs` and the files that begin so |
+//! | which verbs and options exist? | `arguments/` |
+//! | where is the server, and does the user confirm? | `connection.rs` |
+//! | how is a result printed? | `output/` |
+//! | what went wrong, and with which exit code? | `error.rs` |
+//! | where do logs go? | `logs.rs` |
+//! | what does a verb do? | `commands/`, the file of its name |
+//! | `explain`, `workers` | `commands/tasks.rs` |
+//! | `chat` | `commands/submit.rs`; `commands/follow.rs` follows its task |
+//! | `dlq` | `commands/dead_letters.rs` |
+//! | `token`, `audit`, `config` | `commands/operate.rs` |
+//! | `export`, `import` | `commands/transfer.rs` |
+//! | `trace`, `simulate` | `commands/whatif.rs` |
+//! | `completions`, `man` | `commands/manual.rs` |
+//! | `top` | `top/` |
+//! | `worker` | `worker/` |
 
 mod arguments;
 mod commands;
@@ -33,22 +39,22 @@ use crate::commands::{
 use crate::connection::block_on;
 use crate::error::CliError;
 
-/// Every request takes and gives back memory on whatever thread it happens to run; the allocator of the C library makes
-/// threads wait for each other at that.
+/// Requests allocate and free memory on different threads. The C library's allocator makes those threads wait for each
+/// other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     if let Some(asked) = worker::limits::asked() {
         return worker::limits::limited(asked)
-            .map_or_else(|trouble| trouble.tell(false), |()| ExitCode::SUCCESS);
+            .map_or_else(|error| error.report(false), |()| ExitCode::SUCCESS);
     }
     let arguments = Arguments::parse();
     let command = arguments.command.unwrap_or(Command::Scenario { file: None });
     let is_json = command.is_json();
     match run(command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(trouble) => trouble.tell(is_json),
+        Err(error) => error.report(is_json),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is shipped around the program: the unit, the image and the example configurations name what there is.
+//! The packaging: the systemd units, the image and the example configurations start the program.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader};
@@ -21,19 +21,19 @@ fn run(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Starts a server and ends it when it has said where it listens.
+/// Starts a server, and kills it once it has printed its address.
 fn starts(dir: &Path, arguments: &[&str]) {
     let (stdout, stderr) = (Stdio::piped(), Stdio::piped());
     let mut process = run(dir, arguments).stdout(stdout).stderr(stderr).spawn().unwrap();
     let first = BufReader::new(process.stdout.take().unwrap()).lines().next();
     process.kill().unwrap();
-    let told = process.wait_with_output().unwrap();
-    let first = first.unwrap_or_else(|| panic!("{arguments:?}: {}", String::from_utf8_lossy(&told.stderr)));
+    let output = process.wait_with_output().unwrap();
+    let first = first.unwrap_or_else(|| panic!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)));
     assert!(first.unwrap().contains("listens on http://"), "{arguments:?}");
 }
 
 #[test]
-fn the_unit_is_one_that_systemd_takes_and_its_command_starts() {
+fn systemd_accepts_the_unit_and_its_command_starts() {
     let unit = read("packaging/laneway.service");
     let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let words: Vec<&str> = command.split(' ').collect();
@@ -43,8 +43,8 @@ fn the_unit_is_one_that_systemd_takes_and_its_command_starts() {
     std::fs::write(&here, unit.replace(words[0], PROGRAM)).unwrap();
     let verified = Command::new("systemd-analyze").arg("verify").arg(&here).output();
     let verified = verified.expect("systemd-analyze is missing; `cargo xtask test` installs it");
-    let told = String::from_utf8_lossy(&verified.stderr).into_owned();
-    assert!(verified.status.success() && told.is_empty(), "{told}");
+    let warnings = String::from_utf8_lossy(&verified.stderr).into_owned();
+    assert!(verified.status.success() && warnings.is_empty(), "{warnings}");
     let config = root().join("examples/editor-agent.hcl");
     let config = config.to_str().unwrap();
     let words = words[1..].iter().map(|word| if word.ends_with(".hcl") { config } else { word });
@@ -54,14 +54,14 @@ fn the_unit_is_one_that_systemd_takes_and_its_command_starts() {
 }
 
 #[test]
-fn systemd_tells_only_the_program_to_stop_and_not_what_it_runs() {
+fn systemd_stops_only_the_program_and_not_its_children() {
     for unit in ["packaging/laneway.service", "packaging/laneway-worker.service"] {
         assert!(read(unit).lines().any(|line| line == "KillMode=mixed"), "{unit}");
     }
 }
 
 #[test]
-fn the_image_builds_what_there_is_and_its_command_starts_once_there_is_a_token() {
+fn the_image_builds_existing_files_and_its_command_starts_once_there_is_a_token() {
     let dockerfile = read("packaging/Dockerfile");
     let manifest = read("Cargo.toml");
     let line = |start: &str| {
@@ -106,7 +106,7 @@ fn the_image_builds_what_there_is_and_its_command_starts_once_there_is_a_token()
 }
 
 #[test]
-fn every_example_of_a_configuration_starts() {
+fn every_example_configuration_starts() {
     let mut started = 0;
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {
         let path = entry.unwrap().path();

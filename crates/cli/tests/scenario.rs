@@ -1,4 +1,4 @@
-//! The program as a user sees it.
+//! `laneway scenario`.
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write;
@@ -41,8 +41,8 @@ fn a_script_is_shown_as_a_timeline() {
 }
 
 #[test]
-fn what_makes_no_sense_ends_with_exit_code_2_and_says_why() {
-    for (arguments, input, told) in [
+fn wrong_input_ends_with_exit_code_2_and_a_reason() {
+    for (arguments, input, expected) in [
         (
             &["scenario", "-"][..],
             "0 submit a",
@@ -54,6 +54,6 @@ fn what_makes_no_sense_ends_with_exit_code_2_and_says_why() {
         let output = laneway(arguments, input);
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2));
-        assert!(message.starts_with(told) && output.stdout.is_empty(), "{message}");
+        assert!(message.starts_with(expected) && output.stdout.is_empty(), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! `laneway top` and `laneway demo` in a real terminal of 80 x 24, as people see them.
+//! `laneway top`, `demo`, `chat` and others in a real terminal of 80 x 24.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod served;
@@ -10,22 +10,22 @@ use std::time::{Duration, Instant};
 
 use served::{laneway, serve};
 
-/// How long a screen may take to show what it must.
+/// How long a test waits for a screen. Only a failure reaches it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A terminal of its own, which ends with the test.
+/// A terminal, which ends with the test.
 struct Terminal {
     socket: String,
     dir: tempfile::TempDir,
 }
 
 impl Terminal {
-    /// Runs a command in it, on a shell that stays.
+    /// Opens a terminal with a shell.
     fn open() -> Terminal {
         let dir = tempfile::tempdir().unwrap();
         let terminal = Terminal { socket: dir.path().join("tmux").display().to_string(), dir };
         terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env PS1='$ ' sh"]);
-        // What is typed before the prompt is there would stand before it.
+        // Keys typed before the prompt would appear before it.
         terminal.wait("prompt", |screen| screen.starts_with('$'));
         terminal
     }
@@ -56,7 +56,7 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// Looks until the screen is as it must be, twice in a row: a look may come while it is drawn.
+    /// Waits until two captures in a row match, because one capture may show a half-drawn screen.
     #[track_caller]
     fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + PATIENCE;
@@ -89,7 +89,7 @@ fn row<'a>(screen: &'a str, lane: &str) -> &'a str {
 }
 
 #[test]
-fn top_shows_lanes_obeys_keys_after_a_yes_and_outlives_the_server() {
+fn top_shows_lanes_obeys_confirmed_keys_and_survives_a_restart_of_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let config = "lane \"gpu\" { handler = \"external\" }\nserver { drain_grace = \"10ms\" }";
     std::fs::write(dir.path().join("laneway.hcl"), config).unwrap();
@@ -109,18 +109,18 @@ fn top_shows_lanes_obeys_keys_after_a_yes_and_outlives_the_server() {
     }
     assert!(row(&screen, "gpu").contains("·▒▒▒") && row(&screen, "gpu").contains("0/1      3"), "{screen}");
 
-    // A no changes nothing, a yes does; an event brings it to the screen.
+    // `n` changes nothing and `y` does; an event brings the change to the screen.
     terminal.keys(&["End", "p"]);
-    terminal.wait("question", |screen| screen.contains("Pause lane gpu? Nothing starts in it then. [y/n]"));
+    terminal.wait("question", |screen| screen.contains("Pause lane gpu? No task starts in it then. [y/n]"));
     terminal.keys(&["n"]);
-    let screen = terminal.wait("answer", |screen| screen.contains("nothing was done"));
+    let screen = terminal.wait("answer", |screen| screen.contains("nothing has changed"));
     assert!(!screen.contains("paused"), "{screen}");
     terminal.keys(&["p", "y"]);
     terminal.wait("pause", |screen| row(screen, "gpu (paused)").contains("0/1"));
     terminal.keys(&["r", "y"]);
     terminal.wait("resume", |screen| row(screen, "gpu").contains("0/1") && !screen.contains("(paused)"));
     terminal.keys(&["l", "7", "Enter"]);
-    terminal.wait("question", |screen| screen.contains("Let 7 run at once in lane gpu? [y/n]"));
+    terminal.wait("question", |screen| screen.contains("Set the limit of lane gpu to 7? [y/n]"));
     terminal.keys(&["y"]);
     terminal.wait("limit", |screen| row(screen, "gpu").contains("0/7"));
     terminal.keys(&["x", "y"]);
@@ -128,19 +128,19 @@ fn top_shows_lanes_obeys_keys_after_a_yes_and_outlives_the_server() {
         screen.contains("cancelled while queued") && screen.contains("waiting 2")
     });
 
-    // The server goes and comes back.
+    // The server stops and starts again.
     let address = served.url.trim_start_matches("http://").to_owned();
     drop(served);
     terminal.wait("sign that it is away", |screen| {
         screen.contains("AWAY: trying again")
-            && screen.contains("what is shown is old")
+            && screen.contains("the numbers are old")
             && screen.contains("gpu")
     });
     let served = serve(dir.path(), &address);
     terminal.wait("sign that it is back", |screen| screen.contains("waiting 2") && !screen.contains("AWAY"));
     terminal.keys(&["c", "y"]);
     terminal.wait("clearing", |screen| {
-        screen.contains("Nothing waits.") && screen.contains("Cancelled 2 queued")
+        screen.contains("No task waits.") && screen.contains("Cancelled 2 queued")
     });
     terminal.keys(&["q"]);
     terminal.wait("prompt", |screen| screen.trim_end().ends_with('$') && !screen.contains("LANE"));
@@ -148,7 +148,7 @@ fn top_shows_lanes_obeys_keys_after_a_yes_and_outlives_the_server() {
 }
 
 #[test]
-fn the_demo_has_something_to_see_within_seconds_and_leaves_nothing_behind() {
+fn the_demo_shows_work_within_seconds_and_leaves_no_files_or_processes() {
     let terminal = Terminal::open();
     let home = terminal.dir.path().join("tmp");
     std::fs::create_dir(&home).unwrap();
@@ -160,7 +160,7 @@ fn the_demo_has_something_to_see_within_seconds_and_leaves_nothing_behind() {
 
     let watching = Terminal::open();
     watching.line(&format!("laneway top --url {url}"));
-    // Lines fill behind the slow provider, and drain.
+    // Tasks wait for the slow provider.
     watching.wait("full provider", |screen| row(screen, "provider:llm").contains("██▒"));
     watching.wait("work for workers", |screen| row(screen, "external").contains("█"));
     watching.wait("percentiles", |screen| row(screen, "agent:coder").contains("s "));
@@ -174,13 +174,13 @@ fn the_demo_has_something_to_see_within_seconds_and_leaves_nothing_behind() {
 
     terminal.keys(&["C-c"]);
     terminal.wait("end", |screen| {
-        screen.contains("Stopped; nothing is left behind.") && screen.contains("ended with 0")
+        screen.contains("Stopped; the demo has removed its files.") && screen.contains("ended with 0")
     });
     assert_eq!(std::fs::read_dir(&home).unwrap().count(), 0, "the store is still there");
     assert_eq!(programs_of(&url), 0, "programs of agents still run");
 }
 
-/// How many processes carry the server's address in their environment, as programs of agents do.
+/// The number of processes with the server's address in their environment, as programs of agents have.
 fn programs_of(url: &str) -> usize {
     let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok());
     let environments = pids.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
@@ -203,20 +203,20 @@ fn a_conversation_on_a_terminal_goes_turn_by_turn() {
     terminal.keys(&["C-d"]);
     terminal.wait("end", |screen| screen.trim_end().ends_with('$'));
     terminal.line(&format!("laneway cancel --all --url {}", served.url));
-    terminal.wait("question", |screen| screen.contains("Cancelling everything that waits? [y/N]"));
+    terminal.wait("question", |screen| screen.contains("Cancelling all waiting tasks? [y/N]"));
     terminal.line("n");
-    terminal.wait("refusal", |screen| screen.contains("laneway: nothing was done"));
+    terminal.wait("refusal", |screen| screen.contains("laneway: not confirmed; nothing has changed"));
     terminal.line(&format!("laneway cancel --all --url {}", served.url));
     terminal.line("y");
     terminal.wait("answer", |screen| screen.contains("No queued requests to cancel."));
 }
 
 #[test]
-fn chat_shows_the_place_in_line_then_the_run_and_ctrl_c_cancels_it() {
+fn chat_shows_the_position_then_the_output_and_ctrl_c_cancels_the_turn() {
     let dir = tempfile::tempdir().unwrap();
     let gate = dir.path().join("gate");
     assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
-    // Says something, and goes on when somebody opens the gate.
+    // The agent prints a line, and ends when the test writes to the gate.
     let config = format!(
         "store = \"memory\"\nserver {{ drain_grace = \"10ms\" }}\n\
          agent \"gate\" {{ command = [\"sh\", \"-c\", \"read -r asked; echo about $asked; cat {}\"] }}",
@@ -227,20 +227,20 @@ fn chat_shows_the_place_in_line_then_the_run_and_ctrl_c_cancels_it() {
     ask(dir.path(), &served.url, &["chat", "gate", "first", "--detach"]);
     let terminal = Terminal::open();
     terminal.line(&format!("laneway chat gate second --session ann --url {}", served.url));
-    terminal.wait("place in line", |screen| screen.contains("queued #1"));
+    terminal.wait("position", |screen| screen.contains("queued #1"));
     std::fs::write(&gate, "one\n").unwrap();
-    let screen = terminal.wait("what the agent says so far", |screen| screen.contains("about second\n"));
+    let screen = terminal.wait("start of the answer", |screen| screen.contains("about second\n"));
     assert!(!screen.contains("queued"), "{screen}");
     std::fs::write(&gate, "two\n").unwrap();
     terminal.wait("rest of the answer", |screen| screen.contains("about second\ntwo\n$"));
 
     terminal.line(&format!("laneway chat gate third --url {}", served.url));
-    terminal.wait("what the agent says so far", |screen| screen.contains("about third\n"));
+    terminal.wait("start of the answer", |screen| screen.contains("about third\n"));
     terminal.keys(&["C-c"]);
     terminal.wait("prompt", |screen| screen.trim_end().ends_with("\n$"));
     let end = Instant::now() + PATIENCE;
-    while ask(dir.path(), &served.url, &["status"]) != "Nothing runs and nothing waits.\n" {
-        assert!(Instant::now() < end, "the turn goes on");
+    while ask(dir.path(), &served.url, &["status"]) != "No task runs or waits.\n" {
+        assert!(Instant::now() < end, "the turn still runs");
     }
     let tasks = ask(dir.path(), &served.url, &["tasks"]);
     assert!(tasks.contains("by caller"), "{tasks}");
@@ -248,13 +248,13 @@ fn chat_shows_the_place_in_line_then_the_run_and_ctrl_c_cancels_it() {
 
 #[test]
 fn many_dead_letters_are_redriven_with_a_bar_and_colours_are_for_terminals() {
-    const LETTERS: usize = 25;
+    const DEAD_LETTERS: usize = 25;
     let dir = tempfile::tempdir().unwrap();
     let config = "store = \"memory\"\nlane \"flaky\" { max_queued = 20 }\nhandler \"broken\" { command = [\"false\"] }";
     std::fs::write(dir.path().join("laneway.hcl"), config).unwrap();
     let served = serve(dir.path(), "127.0.0.1:0");
-    for _ in 0..LETTERS {
-        // One at a time, so that none is refused.
+    for _ in 0..DEAD_LETTERS {
+        // Each waits for the one before, so that the lane refuses none.
         drop(
             laneway(dir.path())
                 .args(["submit", "broken", "--lane", "flaky", "--wait"])
@@ -266,13 +266,14 @@ fn many_dead_letters_are_redriven_with_a_bar_and_colours_are_for_terminals() {
     terminal.line(&format!("export LANEWAY_URL={}; clear", served.url));
     terminal.line("laneway lanes pause flaky | head -1; laneway dlq redrive --lane flaky");
     terminal
-        .wait("question", |screen| screen.contains(&format!("Running {LETTERS} dead letters again? [y/N]")));
+        .wait("question", |screen| screen.contains(&format!("Redriving {DEAD_LETTERS} dead letters? [y/N]")));
     terminal.line("y");
-    // There is no room for all of them, until the lane goes on.
-    terminal
-        .wait("bar", |screen| screen.contains(&format!("20/{LETTERS}")) && screen.contains("waits for room"));
+    // The paused lane has no room for all of them.
+    let is_waiting =
+        |screen: &str| screen.contains(&format!("20/{DEAD_LETTERS}")) && screen.contains("waits for room");
+    terminal.wait("bar", is_waiting);
     ask(dir.path(), &served.url, &["lanes", "resume", "flaky"]);
-    terminal.wait("answer", |screen| screen.contains(&format!("{LETTERS} dead letters run again.")));
+    terminal.wait("answer", |screen| screen.contains(&format!("Redrove {DEAD_LETTERS} dead letters.")));
 
     for (line, is_bold) in
         [("laneway lanes", true), ("NO_COLOR=1 laneway lanes", false), ("laneway lanes | cat", false)]
@@ -287,7 +288,7 @@ fn many_dead_letters_are_redriven_with_a_bar_and_colours_are_for_terminals() {
 }
 
 #[test]
-fn a_status_bar_is_followed() {
+fn a_status_line_follows_each_change() {
     let dir = tempfile::tempdir().unwrap();
     let config = "lane \"global\" { max_concurrency = 3 }\nlane \"gpu\" { handler = \"external\" }\nstore = \"memory\"";
     std::fs::write(dir.path().join("laneway.hcl"), config).unwrap();
@@ -301,7 +302,7 @@ fn a_status_bar_is_followed() {
     assert_eq!(lines.next().unwrap(), "Agent: 0/3 (1 queued)");
     ask(dir.path(), &served.url, &["submit", "render", "--lane", "gpu"]);
     assert_eq!(lines.next().unwrap(), "Agent: 0/3 (2 queued)");
-    // Nothing can be said of a server that is away, until it is back.
+    // While the server is away, the line is empty.
     let address = served.url.trim_start_matches("http://").to_owned();
     drop(served);
     assert_eq!(lines.next().unwrap(), "");
@@ -315,16 +316,16 @@ fn a_status_bar_is_followed() {
 }
 
 #[test]
-fn on_a_small_terminal_there_is_less_to_see_and_nothing_is_cut_in_half() {
+fn a_small_terminal_shows_fewer_columns_in_full_width() {
     let dir = tempfile::tempdir().unwrap();
     let config = "lane \"gpu\" { handler = \"external\" }\nserver { drain_grace = \"10ms\" }";
     std::fs::write(dir.path().join("laneway.hcl"), config).unwrap();
     let served = serve(dir.path(), "127.0.0.1:0");
     let words = ["submit", "render-every-frame-of-the-film", "1", "--lane", "gpu"];
-    let told = ask(dir.path(), &served.url, &words);
-    let id = told.split(':').next().unwrap();
+    let accepted = ask(dir.path(), &served.url, &words);
+    let id = accepted.split(':').next().unwrap();
     let terminal = Terminal::open();
-    // A row of a table stays one line of 80.
+    // A row of a table fits in one line of 80 characters.
     terminal.line(&format!("LANEWAY_URL={} laneway status", served.url));
     let screen = terminal.wait("table", |screen| screen.contains(id));
     let row_of_task = row(&screen, id);
@@ -332,10 +333,10 @@ fn on_a_small_terminal_there_is_less_to_see_and_nothing_is_cut_in_half() {
     assert!(!screen.contains("render-every-frame"), "{screen}");
     terminal.line("clear");
     terminal.line(&format!("laneway top --url {}", served.url));
-    // A key that comes before the lanes are there chooses none of them.
+    // A key before the lanes appear would select none of them.
     terminal.wait("lanes", |screen| screen.contains("REFUSED") && row(screen, "gpu").contains("0/1"));
     terminal.tmux(&["resize-window", "-x", "40", "-y", "10"]);
-    // A key that comes together with the new size may be read only with the next key.
+    // The program may read a key that comes with the new size only with the next key, so wait for the new size first.
     terminal.wait("less", |screen| !screen.contains("REFUSED") && screen.contains("P99"));
     terminal.keys(&["End"]);
     let screen = terminal.wait("last lane", |screen| row(screen, "gpu").contains("0/1"));
@@ -347,7 +348,7 @@ fn on_a_small_terminal_there_is_less_to_see_and_nothing_is_cut_in_half() {
 }
 
 #[test]
-fn ctrl_c_leaves_a_submitted_task_to_itself_and_names_it() {
+fn ctrl_c_does_not_cancel_a_submitted_task_and_prints_its_id() {
     let dir = tempfile::tempdir().unwrap();
     let config = "lane \"gpu\" { handler = \"external\" }\nserver { drain_grace = \"10ms\" }";
     std::fs::write(dir.path().join("laneway.hcl"), config).unwrap();
@@ -357,11 +358,11 @@ fn ctrl_c_leaves_a_submitted_task_to_itself_and_names_it() {
         "LANEWAY_URL={} laneway submit render 1 --lane gpu --wait; echo ended with $?",
         served.url
     ));
-    terminal.wait("place in line", |screen| screen.contains("queued #1"));
+    terminal.wait("position", |screen| screen.contains("queued #1"));
     terminal.keys(&["C-c"]);
     let screen = terminal.wait("end", |screen| screen.contains("ended with 130"));
     let tasks = ask(dir.path(), &served.url, &["tasks", "--status", "queued", "--json"]);
     let tasks: serde_json::Value = serde_json::from_str(&tasks).unwrap();
     let id = tasks[0]["id"].as_str().unwrap();
-    assert!(screen.contains(&format!("task {id} goes on without you")), "{screen}");
+    assert!(screen.contains(&format!("task {id} continues")), "{screen}");
 }

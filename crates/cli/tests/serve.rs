@@ -1,4 +1,4 @@
-//! `laneway serve` as people run it: a process with signals, files and kills.
+//! `laneway serve` as a process with signals, files and kills.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A server in a process of its own, which ends with the test.
+/// A server in its own process, which ends with the test.
 struct Served {
     process: Child,
     address: String,
@@ -73,7 +73,7 @@ fn field<'a>(json: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
-fn without_a_file_it_serves_an_echo_on_loopback_says_what_to_do_next_and_the_readme_works() {
+fn without_a_file_the_server_echoes_on_loopback_and_the_commands_of_greeting_and_readme_work() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), &[]);
     for (line, word) in served.greeting.iter().zip(["listens on", "curl http://", "dashboard", "/docs"]) {
@@ -99,7 +99,7 @@ fn without_a_file_it_serves_an_echo_on_loopback_says_what_to_do_next_and_the_rea
 }
 
 #[test]
-fn with_a_file_it_says_how_to_ask_an_agent_that_is_there() {
+fn with_a_file_the_greeting_names_an_agent_of_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let file = "agent \"builder\" { external = true }\nagent \"shout\" { command = [\"cat\"] }\n";
     std::fs::write(dir.path().join("laneway.hcl"), file).unwrap();
@@ -112,7 +112,7 @@ fn with_a_file_it_says_how_to_ask_an_agent_that_is_there() {
 }
 
 #[test]
-fn what_was_answered_with_disk_is_there_after_every_kill() {
+fn tasks_accepted_with_durability_disk_survive_every_kill() {
     const ROUNDS: usize = 20;
     let dir = tempfile::tempdir().unwrap();
     let mut known: Vec<String> = Vec::new();
@@ -131,7 +131,7 @@ fn what_was_answered_with_disk_is_there_after_every_kill() {
                         "{{\"kind\": \"index\", \"payload\": {{\"round\": {round}, \"by\": {worker}}}}}"
                     );
                     while !is_over.load(Ordering::SeqCst) {
-                        // A request that the kill cuts off was never answered, and may or may not be there.
+                        // A request that the kill cuts off has no answer, so its task may be missing.
                         let Some((202, answer)) = served.ask("POST", "/api/tasks", "", &body) else {
                             continue;
                         };
@@ -140,7 +140,7 @@ fn what_was_answered_with_disk_is_there_after_every_kill() {
                     }
                 });
             }
-            // Killed in the middle of it, at another moment each time.
+            // Kill the server during the requests, later in each round.
             let enough = 5 + round * 3;
             while accepted.lock().unwrap().len() < enough {
                 std::thread::yield_now();
@@ -178,7 +178,7 @@ fn signals_reload_and_drain() {
 }
 
 #[test]
-fn tokens_are_made_beside_the_server_and_nothing_is_open_to_others_without_one() {
+fn tokens_are_created_without_the_server_and_other_hosts_need_one() {
     let dir = tempfile::tempdir().unwrap();
     let refused = laneway(dir.path(), &["serve", "--listen", "0.0.0.0:0"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
@@ -195,7 +195,7 @@ fn tokens_are_made_beside_the_server_and_nothing_is_open_to_others_without_one()
     assert_eq!(served.ask("GET", "/api/status", &bearer, "").unwrap().0, 200);
     assert_eq!(served.ask("POST", "/api/agents/echo/queue/clear", &bearer, "").unwrap().0, 200);
     let verify = || laneway(dir.path(), &["audit", "verify"]).output().unwrap();
-    assert_eq!(String::from_utf8(verify().stdout).unwrap(), "1 lines, none changed\n");
+    assert_eq!(String::from_utf8(verify().stdout).unwrap(), "1 line, none changed\n");
     let log = dir.path().join("laneway-data/server/audit.jsonl");
     let edited = std::fs::read_to_string(&log).unwrap().replace("ann", "bob");
     std::fs::write(&log, edited).unwrap();
@@ -215,7 +215,7 @@ fn tokens_are_made_beside_the_server_and_nothing_is_open_to_others_without_one()
 }
 
 #[test]
-fn every_example_of_a_configuration_is_read_without_a_warning() {
+fn every_example_configuration_is_valid_without_a_warning() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut read = 0;
     for entry in std::fs::read_dir(examples).unwrap() {
@@ -226,16 +226,16 @@ fn every_example_of_a_configuration_is_read_without_a_warning() {
         let dir = tempfile::tempdir().unwrap();
         let check =
             laneway(dir.path(), &["config", "check", "--config", path.to_str().unwrap()]).output().unwrap();
-        let told = String::from_utf8_lossy(&check.stderr).into_owned();
-        assert!(check.status.success() && told.is_empty(), "{}: {told}", path.display());
+        let warnings = String::from_utf8_lossy(&check.stderr).into_owned();
+        assert!(check.status.success() && warnings.is_empty(), "{}: {warnings}", path.display());
         assert!(String::from_utf8_lossy(&check.stdout).contains(".hcl:"));
         read += 1;
     }
     assert_eq!(read, 5);
 }
 
-/// A slot of a lane of one is taken at the first server, asked for and given back at the second.
-fn two_servers_are_one_queue(store: &str) {
+/// The first server grants the only slot of a lane. The second refuses another one, and takes the slot back.
+fn two_servers_share_their_lanes(store: &str) {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [first, second] = dirs.each_ref().map(|dir| serve(dir.path(), &["--store", store]));
     let slot = r#"{"lanes": ["gpu"], "wait_ms": 0}"#;
@@ -253,13 +253,13 @@ fn two_servers_are_one_queue(store: &str) {
 }
 
 #[test]
-fn servers_on_one_redis_are_one_queue() {
+fn servers_on_one_redis_share_their_lanes() {
     let redis = laneway_test_services::Redis::start();
-    two_servers_are_one_queue(&redis.url());
+    two_servers_share_their_lanes(&redis.url());
 }
 
 #[test]
-fn servers_on_one_postgres_are_one_queue() {
+fn servers_on_one_postgres_share_their_lanes() {
     let postgres = laneway_test_services::Postgres::start();
-    two_servers_are_one_queue(&postgres.url());
+    two_servers_share_their_lanes(&postgres.url());
 }

@@ -1,4 +1,4 @@
-//! A queue with everything in it moves from the embedded store to Redis, to Postgres, and back.
+//! `laneway export` and `import` move a full store from the embedded one to Redis, to Postgres, and back.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod served;
@@ -15,7 +15,7 @@ handler \"broken\" { command = [\"false\"] }
 agent \"slow\" { external = true }
 ";
 
-/// What a command says, and with which exit code.
+/// The output and the exit code of a command.
 fn run(dir: &Path, url: &str, words: &[&str]) -> (String, Option<i32>) {
     let output = laneway(dir).args(words).env("LANEWAY_URL", url).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -28,16 +28,16 @@ fn done(dir: &Path, url: &str, words: &[&str]) -> String {
     text
 }
 
-/// The words of a command as the guide has it, with another address.
+/// The arguments of a command in the reference, with another address.
 fn documented(command: &str, address: &str, url: &str) -> Vec<String> {
     let guide = include_str!("../../../docs/reference/cli.md");
-    let line = guide.lines().find(|line| line.starts_with(command)).expect("the guide has such a line");
+    let line = guide.lines().find(|line| line.starts_with(command)).expect("the command is in the reference");
     let line = line.split_once(" #").map_or(line, |(line, _)| line);
     assert!(line.contains(address), "{line}");
     line.split_whitespace().skip(1).map(|word| word.replace(address, url)).collect()
 }
 
-/// Everything that can be asked of a queue, as JSON.
+/// The content of a store, as the server's JSON.
 fn contents(dir: &Path, url: &str) -> Vec<String> {
     let list = done(dir, url, &["tasks", "--json"]);
     let tasks: serde_json::Value = serde_json::from_str(&list).unwrap();
@@ -51,7 +51,7 @@ fn contents(dir: &Path, url: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_queue_moves_between_all_stores_and_is_the_same_afterwards() {
+fn the_content_of_a_store_is_the_same_after_moves_between_all_stores() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     std::fs::write(dir.join("laneway.hcl"), CONFIG).unwrap();
@@ -77,8 +77,8 @@ fn a_queue_moves_between_all_stores_and_is_the_same_afterwards() {
     let (redis, postgres) = (Redis::start(), Postgres::start());
     let (redis, postgres) = (redis.url(), postgres.url());
     let words = documented("laneway import", "redis://127.0.0.1/", &redis);
-    let told = done(dir, "", &words.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(told.contains("4 live tasks, 1 dead letter, 2 tasks that are over."), "{told}");
+    let copied = done(dir, "", &words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(copied.contains("4 live tasks, 1 dead letter, 2 ended tasks."), "{copied}");
     let (refused, code) = run(dir, "", &["import", "laneway-data", "--store", &redis]);
     assert_eq!(code, Some(1));
     assert!(refused.contains("only an empty store is filled; nothing was changed"), "{refused}");
@@ -96,21 +96,21 @@ fn a_queue_moves_between_all_stores_and_is_the_same_afterwards() {
 }
 
 #[test]
-fn what_cannot_be_moved_is_told_and_leaves_nothing_behind() {
+fn a_refused_copy_names_the_reason_and_leaves_no_files() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     std::fs::create_dir_all(dir.join("full/of")).unwrap();
     let samples: [(&[&str], i32, &str); 5] = [
-        (&["export", "copy", "--store", "memory"], 2, "a store in memory is inside its server"),
+        (&["export", "copy", "--store", "memory"], 2, "a store in memory exists only inside its server"),
         (&["export", "copy"], 2, "there is no store in ./laneway-data"),
         (&["export", "full"], 2, "full is not empty"),
         (&["import", "nowhere"], 2, "there is no store in nowhere"),
         (&["export", "copy", "--store", "redis://127.0.0.1:1"], 1, "127.0.0.1:1"),
     ];
     for (words, expected, why) in samples {
-        let (told, code) = run(dir, "", words);
-        assert_eq!(code, Some(expected), "{told}");
-        assert!(told.contains(why), "{told}");
+        let (output, code) = run(dir, "", words);
+        assert_eq!(code, Some(expected), "{output}");
+        assert!(output.contains(why), "{output}");
         let left = ["copy", "nowhere", "laneway-data"].map(|name| dir.join(name).exists());
         assert_eq!(left, [false; 3]);
     }

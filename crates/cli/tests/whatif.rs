@@ -1,4 +1,4 @@
-//! From a real server to a trace to a comparison, and the guide's commands as they stand there.
+//! `laneway trace export` and `simulate` on a real server's store, and the commands of the guide.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod served;
@@ -19,7 +19,7 @@ lane \"slow\" {
 handler \"nap\" { command = [\"sleep\", \"0.1\"] }
 ";
 
-/// What a command writes to both places, and with which exit code.
+/// Standard output, standard error and the exit code of a command.
 fn run(dir: &Path, url: &str, words: &[&str]) -> (String, String, Option<i32>) {
     let output = laneway(dir).args(words).env("LANEWAY_URL", url).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -32,7 +32,7 @@ fn done(dir: &Path, url: &str, words: &[&str]) -> String {
     out
 }
 
-/// Has a server nap eight times, one nap at a time, all asked for before the first begins; and waits for the last of them.
+/// Runs eight naps, one at a time. The lane is paused until seven of them wait. Returns after the last nap.
 fn nap(dir: &Path, url: &str) {
     done(dir, url, &["lanes", "pause", "slow"]);
     for _ in 0..7 {
@@ -49,14 +49,14 @@ fn exported(dir: &Path, store: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The recorded waits, and those with two slots in place of one.
+/// Compares the recorded waits with those of two slots instead of one.
 fn simulated(dir: &Path) -> Value {
     fs::write(dir.join("new.hcl"), CONFIG.replace("concurrency = 1", "concurrency = 2")).unwrap();
-    let told = ["simulate", "--trace", "trace.jsonl", "--config", "new.hcl", "--svg", "plot.svg", "--json"];
-    let told = done(dir, "", &told);
+    let words = ["simulate", "--trace", "trace.jsonl", "--config", "new.hcl", "--svg", "plot.svg", "--json"];
+    let report = done(dir, "", &words);
     let drawn = fs::read_to_string(dir.join("plot.svg")).unwrap();
     assert!(drawn.contains(">slow</text>"), "{drawn}");
-    serde_json::from_str(&told).unwrap()
+    serde_json::from_str(&report).unwrap()
 }
 
 fn longest_wait(report: &Value) -> u64 {
@@ -69,16 +69,16 @@ fn longest_wait(report: &Value) -> u64 {
 fn check(dir: &Path, store: &str) {
     let lines = exported(dir, store);
     assert_eq!((lines.len(), &lines[0]["arrivals"]), (9, &Value::from(8)));
-    let (was, told) = (&lines[8], simulated(dir));
-    assert_eq!((&was["kind"], &was["outcome"]), (&Value::from("nap"), &Value::from("completed")));
-    let (before, after) = (longest_wait(&told["before"]), longest_wait(&told["after"]));
-    // Six naps came before the seventh; with two slots there are three.
+    let (arrival, report) = (&lines[8], simulated(dir));
+    assert_eq!((&arrival["kind"], &arrival["outcome"]), (&Value::from("nap"), &Value::from("completed")));
+    let (before, after) = (longest_wait(&report["before"]), longest_wait(&report["after"]));
+    // The seventh nap waits for six others; with two slots it waits for three pairs.
     assert!(before >= 600 && after < before, "{before} {after}");
-    assert_eq!(told["before"]["outcomes"], told["after"]["outcomes"]);
+    assert_eq!(report["before"]["outcomes"], report["after"]["outcomes"]);
 }
 
 #[test]
-fn what_a_server_did_is_exported_from_its_directory_and_replayed() {
+fn a_trace_is_exported_from_a_directory_and_replayed() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fs::write(dir.join("laneway.hcl"), CONFIG).unwrap();
@@ -97,7 +97,7 @@ fn what_a_server_did_is_exported_from_its_directory_and_replayed() {
 }
 
 #[test]
-fn a_shared_store_is_exported_while_a_server_uses_it_and_is_left_as_it_is() {
+fn a_shared_store_is_exported_while_a_server_uses_it_and_stays_unchanged() {
     let (redis, postgres) = (Redis::start(), Postgres::start());
     for store in [redis.url(), postgres.url()] {
         let dir = tempfile::tempdir().unwrap();
@@ -106,14 +106,14 @@ fn a_shared_store_is_exported_while_a_server_uses_it_and_is_left_as_it_is() {
         let served = serve(dir, "127.0.0.1:0");
         nap(dir, &served.url);
         check(dir, &store);
-        // The server goes on as if nobody had looked.
+        // The server still works after the export.
         done(dir, &served.url, &["submit", "nap", "1", "--lane", "slow", "--wait"]);
         assert_eq!(exported(dir, &store).len(), 10);
     }
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_done() {
+fn wrong_input_is_refused_without_side_effects() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fs::write(dir.join("good.hcl"), CONFIG).unwrap();
@@ -138,7 +138,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
         (export(&["--store", "nowhere"]), "laneway: there is no store in nowhere\n"),
         (
             export(&["--store", "memory"]),
-            "laneway: a store in memory is inside its server and ends with it; name another with --store\n",
+            "laneway: a store in memory exists only inside its server; name another with --store\n",
         ),
         (
             export(&["--since", "noon"]),
@@ -156,15 +156,15 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Runs the commands of the guide where its examples are; `UPDATE=1` writes what comes of them, and the picture.
+/// Runs the commands of the guide with its examples. `UPDATE=1` writes their outputs and the picture.
 #[test]
-fn the_guide_says_what_its_commands_say() {
+fn the_guide_shows_the_outputs_of_its_commands() {
     let (guide, picture) = (root().join("docs/guide/what-if.md"), root().join("docs/images/what-if.svg"));
     let page = fs::read_to_string(&guide).unwrap();
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(root().join("examples").canonicalize().unwrap(), dir.path().join("examples"))
         .unwrap();
-    let mut told = String::new();
+    let mut updated = String::new();
     let mut commands = 0;
     for (place, part) in page.split("```").enumerate() {
         let command = part.strip_prefix("console\n$ ").and_then(|part| part.lines().next());
@@ -178,16 +178,16 @@ fn the_guide_says_what_its_commands_say() {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             format!("console\n$ {command}\n{}", String::from_utf8(output.stdout).unwrap())
         });
-        told.push_str(if place == 0 { "" } else { "```" });
-        told.push_str(&part);
+        updated.push_str(if place == 0 { "" } else { "```" });
+        updated.push_str(&part);
     }
     assert!(commands >= 3, "the guide shows commands");
     let drawn = fs::read_to_string(dir.path().join("what-if.svg")).unwrap();
     if std::env::var_os("UPDATE").is_some() {
-        fs::write(&guide, told).unwrap();
+        fs::write(&guide, updated).unwrap();
         fs::write(&picture, drawn).unwrap();
     } else {
-        assert_eq!(told, page);
+        assert_eq!(updated, page);
         assert_eq!(drawn, fs::read_to_string(&picture).unwrap());
     }
 }

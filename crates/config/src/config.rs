@@ -1,4 +1,4 @@
-//! What a configuration says, as plain values.
+//! The configuration as plain values.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,53 +12,51 @@ use crate::blocks::server::ServerConfig;
 use crate::report::Sources;
 use crate::source::ValueSource;
 
-/// A whole configuration, checked. Whatever the file leaves out has its default here.
+/// A checked configuration. Settings that the file leaves out have their defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where the server listens. Default `127.0.0.1:7717`.
+    /// The address that the server listens on. Default `127.0.0.1:7717`.
     pub listen: Listen,
-    /// Where the state is kept. Default `./laneway-data`.
+    /// The store. Default `./laneway-data`.
     pub store: StoreLocation,
-    /// The lanes that are spoken of, by name: in `lane`, `agent` and `queue` blocks, by the environment and
-    /// by the [`Profile`].
+    /// The lanes with settings, by name. Settings come from `lane`, `agent` and `queue` blocks, from the environment and
+    /// from the [`Profile`].
     pub lanes: Vec<Lane>,
-    /// Who runs turns, by name.
+    /// The agents, by name.
     pub agents: Vec<AgentConfig>,
-    /// How tasks of a kind run here, by kind.
+    /// The handlers of the server, by kind.
     pub handlers: Vec<KindHandler>,
-    /// What is asked of agents by the clock, by name.
+    /// The schedules, by name.
     pub schedules: Vec<Schedule>,
     /// How messages to busy sessions are queued.
     pub messages: Messages,
-    /// The tool lanes of every session. `None`: tool calls run one after another, directly.
+    /// The tool lanes of every session. `None`: tool calls run one after another, without lanes.
     pub tools: Option<ToolLaneConfig>,
-    /// What the server asks of those who reach it, and what it keeps beside the store.
+    /// How the server treats its clients, and where it keeps its own files.
     pub server: ServerConfig,
-    /// What is odd without being wrong, one sentence each with its place.
+    /// Problems that are not errors, one sentence each with its place.
     pub warnings: Vec<String>,
     pub(crate) sources: Sources,
 }
 
 impl Config {
-    /// The settings of lanes, for `Command::Configure`.
+    /// The settings of all lanes, for `Command::Configure`.
     pub fn lane_blocks(&self) -> Vec<Block> {
         self.lanes.iter().map(Lane::block).collect()
     }
 
-    /// What changes about lanes when this configuration takes the place of `before`, for
-    /// `Command::Configure`.
+    /// The lanes that change when this configuration replaces `before`, for `Command::Configure`.
     pub fn lane_changes(&self, before: &Config) -> Vec<Block> {
         let same = |lane: &Lane, other: &Config| {
             other.lanes.iter().any(|old| old.lanes == lane.lanes && old.settings == lane.settings)
         };
-        let speaks = |lane: &Lane| self.lanes.iter().any(|new| new.lanes == lane.lanes);
-        let gone = before.lanes.iter().filter(|lane| !speaks(lane));
+        let is_kept = |lane: &Lane| self.lanes.iter().any(|new| new.lanes == lane.lanes);
+        let gone = before.lanes.iter().filter(|lane| !is_kept(lane));
         let gone = gone.map(|lane| Block { lanes: lane.lanes.clone(), settings: None });
         gone.chain(self.lanes.iter().filter(|lane| !same(lane, before)).map(Lane::block)).collect()
     }
 
-    /// Puts back what cannot change while a server runs, as the configuration of the running one has it, and names what
-    /// it put back.
+    /// Resets settings that cannot change while a server runs to those of the running server. Returns their names.
     pub fn hold_until_restart(&mut self, running: &Config) -> Vec<String> {
         let (new, old) = (&mut self.server, &running.server);
         let changed = [
@@ -78,7 +76,7 @@ impl Config {
         held
     }
 
-    /// Where a value came from, by block and key as the listing names them: `("", "listen")`,
+    /// The source of a value, by block and key as `laneway config check` prints them: `("", "listen")`,
     /// `("schedule \"standup\"", "cron")`, `("lane \"main\"", "max_concurrency")`.
     pub fn source(&self, block: &str, key: &str) -> ValueSource {
         let lane = self.lanes.iter().find(|lane| format!("lane \"{}\"", lane.lanes) == block);
@@ -92,45 +90,43 @@ impl Config {
         self.sources.get(&(block.to_owned(), key.to_owned())).cloned()
     }
 
-    /// The agent of that name.
+    /// The agent with a name.
     pub fn agent(&self, name: &str) -> Option<&AgentConfig> {
         self.agents.iter().find(|agent| agent.name.as_str() == name)
     }
 }
 
-/// Puts a value back, and says whether it was another.
+/// Resets a value. Returns whether it changed.
 fn put_back<T: Clone + PartialEq>(place: &mut T, value: &T) -> bool {
     let is_changed = place != value;
     place.clone_from(value);
     is_changed
 }
 
-/// What depends on the program that is configured.
+/// What depends on the configured program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// How many tasks may run at once in the lane `global` where nothing is said; `None`: any number.
+    /// The default limit of the lane `global`. `None`: no limit.
     pub global_max_concurrency: Option<u32>,
-    /// Whether every agent that a schedule names must be in the file. A program that brings agents of its own
-    /// cannot ask for that.
+    /// Whether every agent of a schedule must be in the file. A program with its own agents does not require that.
     pub agents_are_in_the_file: bool,
 }
 
 impl Profile {
-    /// The server: ten tasks at once.
+    /// The server runs at most ten tasks at once.
     pub const SERVER: Profile = Profile { global_max_concurrency: Some(10), agents_are_in_the_file: true };
-    /// The library inside another program: no limit over all lanes.
+    /// The library inside another program has no limit over all lanes.
     pub const LIBRARY: Profile = Profile { global_max_concurrency: None, agents_are_in_the_file: false };
 }
 
-/// Something that can run a turn.
+/// An agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentConfig {
-    /// Its name; its lane is `agent:<name>`, its stateless tasks' `task:<name>`.
+    /// Its name. Its turns run in the lane `agent:<name>`, its stateless tasks in `task:<name>`.
     pub name: Name,
     /// What runs its turns.
     pub runner: Runner,
-    /// Further lanes that its turns need. `None`: `main`, or `cron` when a schedule and `subagent` when
-    /// another task asked.
+    /// Further lanes that its turns need. `None`: `cron` for a schedule, `subagent` for a child, else `main`.
     pub lanes: Option<Vec<LaneName>>,
 }
 
@@ -140,90 +136,88 @@ pub struct AgentConfig {
 pub enum Runner {
     /// A program on this machine.
     Program(ProgramConfig),
-    /// A service, by its URL.
+    /// An HTTP service, by its URL.
     Url(String),
-    /// A worker that claims the work. Only for agents.
+    /// A worker that claims the tasks. Only for agents.
     External,
-    /// The message is the answer: for trying things out. Only for agents.
+    /// Answers with the message, for tests. Only for agents.
     Echo,
 }
 
-/// A program, which is started anew for each run.
+/// A program. Each attempt starts a new process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramConfig {
-    /// The program and its arguments; no shell reads them.
+    /// The program and its arguments. No shell reads them.
     pub command: Vec<String>,
-    /// How it is talked to. Default text.
+    /// The protocol of its input and output. Default text.
     pub protocol: Protocol,
-    /// Which variables of the server's environment it gets. `None`: the server's usual choice.
+    /// The variables of the server's environment that it gets. `None`: the server's default.
     pub env: Option<Vec<String>>,
     /// The directory in which it runs. `None`: the server's.
     pub cwd: Option<PathBuf>,
 }
 
-/// How a program is talked to.
+/// The protocol of a program's input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// The message on stdin; what it writes to stdout is the response.
+    /// The message on stdin, and the response on stdout.
     Text,
-    /// A JSON object on each line, both ways.
+    /// One JSON object per line, in both directions.
     Jsonl,
 }
 
-/// How tasks of one kind run here.
+/// A handler of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindHandler {
-    /// The kind.
+    /// The kind of its tasks.
     pub kind: Name,
-    /// What runs them.
+    /// What runs the tasks.
     pub runner: Runner,
 }
 
-/// Something that is asked of an agent by the clock.
+/// A schedule, which sends a message to an agent at certain times.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Schedule {
     /// Its name.
     pub name: Name,
-    /// When, as five or six fields of cron, or `@daily` and the like. Whether it ever fires is not checked
-    /// here.
+    /// Its times, as five or six cron fields or a word such as `@daily`. This crate does not check that it ever fires.
     pub cron: String,
-    /// In which time zone, as in `Europe/Berlin`. Default `UTC`. Whether there is such a zone is not checked
-    /// here.
+    /// The time zone, such as `Europe/Berlin`. Default `UTC`. This crate does not check that it exists.
     pub timezone: String,
-    /// Who is asked.
+    /// The agent.
     pub agent: Name,
-    /// What is asked.
+    /// The message.
     pub message: String,
-    /// In which conversation. `None`: the agent's own.
+    /// The session. `None`: the agent's own.
     pub session: Option<String>,
     /// Whether it fires at all. Default true.
     pub enabled: bool,
-    /// What happens about firings that were missed. Default skip.
+    /// What to do about missed firings. Default skip.
     pub catch_up: CatchUp,
 }
 
-/// What happens about firings that were missed while the server was down.
+/// What to do about firings that a schedule missed while the server was down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum CatchUp {
-    /// Nothing.
+    /// Do nothing.
     Skip,
-    /// However many were missed, it fires once.
+    /// Fire once, however many were missed.
     One,
 }
 
-/// The tool lanes of every session. Their limits are among [`Config::lanes`], as `session:*/query` and so on.
+/// The tool lanes of every session. Their limits are in [`Config::lanes`], as `session:*/query` and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolLaneConfig {
-    /// Whether the tool lanes are counted in the metrics. Default true.
+    /// Whether the metrics count the tool lanes. Default true.
     pub metrics: bool,
-    /// Whether the tool lanes give alerts. Default true; off is also in their thresholds.
+    /// Whether the tool lanes give alerts. Default true. If false, their thresholds are also out of reach.
     pub alerts: bool,
-    /// Where tools belong, beside what is built in.
+    /// The lanes of tools, in addition to the built-in ones.
     pub tools: BTreeMap<String, ToolLane>,
 }
 
 impl ToolLaneConfig {
-    /// Where a tool belongs.
+    /// The lane of a tool.
     pub fn lane_of(&self, tool: &str) -> ToolLane {
         self.tools.get(tool).copied().unwrap_or_else(|| ToolLane::of_tool(tool))
     }

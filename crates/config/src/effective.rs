@@ -1,4 +1,4 @@
-//! Every value that holds, and where it came from.
+//! The listing of `laneway config check`: every effective value and its source.
 
 use std::fmt;
 
@@ -12,25 +12,25 @@ use crate::blocks::places::without_secrets;
 use crate::config::{Config, Runner};
 use crate::source::ValueSource;
 
-/// One value that holds.
+/// One effective value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveValue {
-    /// The block, as people write it; empty at the top of the file.
+    /// The block as in a file. Empty at the top of the file.
     pub block: String,
     /// The key.
     pub key: String,
-    /// The value, as people write it; without passwords.
+    /// The value as in a file, without passwords.
     pub value: String,
-    /// Where it came from.
+    /// Its source.
     pub source: ValueSource,
 }
 
-/// Every value that holds. It prints as aligned text, one line each.
+/// All effective values. They print as aligned text, one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective(pub Vec<EffectiveValue>);
 
 impl Effective {
-    /// Only what somebody said.
+    /// Removes values that are only defaults.
     #[must_use]
     pub fn without_defaults(mut self) -> Effective {
         self.0.retain(|value| value.source != ValueSource::Default);
@@ -54,13 +54,13 @@ impl fmt::Display for Effective {
     }
 }
 
-/// The lanes that are listed even when nothing is said about them.
+/// The lanes that the listing has even if nothing sets them.
 const ALWAYS: &[&str] = &["global", "main", "subagent", "cron", "agent:*", "task:*", "session:*"];
 const TOOL_LANES: &[&str] =
     &["session:*/control", "session:*/query", "session:*/execute", "session:*/generate"];
 
 impl Config {
-    /// Every value that holds, and where it came from: the listing of `laneway config check`.
+    /// Every effective value and its source: the listing of `laneway config check`.
     pub fn effective(&self) -> Effective {
         let mut list = List { config: self, values: Vec::new() };
         list.add("", "listen", self.listen.to_string());
@@ -86,22 +86,22 @@ impl List<'_> {
         self.values.push(EffectiveValue { block: block.to_owned(), key: key.to_owned(), value, source });
     }
 
-    /// What was said, then the lanes that are always there.
+    /// Lists the configured lanes, then the lanes that are always listed.
     fn lanes(&mut self) {
         for lane in &self.config.lanes {
             self.lane(&lane.lanes, Some(lane));
         }
         let tool_lanes = if self.config.tools.is_some() { TOOL_LANES } else { &[] };
         for text in ALWAYS.iter().chain(tool_lanes) {
-            let said = self.config.lanes.iter().any(|lane| lane.lanes.as_str() == *text);
-            if let (false, Ok(pattern)) = (said, Pattern::new(text)) {
+            let is_listed = self.config.lanes.iter().any(|lane| lane.lanes.as_str() == *text);
+            if let (false, Ok(pattern)) = (is_listed, Pattern::new(text)) {
                 self.lane(&pattern, None);
             }
         }
     }
 
     fn lane(&mut self, pattern: &Pattern, lane: Option<&Lane>) {
-        // The defaults of a pattern are those of any lane that fits it.
+        // A pattern has the defaults of any lane that matches it.
         let Ok(name) = LaneName::new(pattern.as_str().replace('*', "x")) else { return };
         let asked = lane.map_or_else(LaneSettings::default, |lane| lane.settings.clone());
         for (key, value) in setting_texts(&Settings::for_lane(&asked, &name)) {
@@ -136,7 +136,7 @@ impl List<'_> {
                 self.add(block, "command", format!("{:?}", program.command));
                 self.add(block, "protocol", format!("{:?}", program.protocol).to_lowercase());
                 let env =
-                    program.env.as_ref().map_or("as the server chooses".to_owned(), |env| format!("{env:?}"));
+                    program.env.as_ref().map_or("the server's default".to_owned(), |env| format!("{env:?}"));
                 self.add(block, "env", env);
                 let cwd = program.cwd.as_ref().map_or(".".to_owned(), |cwd| cwd.display().to_string());
                 self.add(block, "cwd", cwd);
@@ -179,7 +179,7 @@ impl List<'_> {
                 ("drop", queue.drop.as_str().to_owned()),
             ];
             for (key, value) in values {
-                // A channel has from everywhere what it does not say itself.
+                // A channel inherits what it does not set.
                 let given = self.config.given(&block, key);
                 let source = given.or_else(|| self.config.given("messages.queue", key));
                 let (block, key) = (block.clone(), key.to_owned());
@@ -205,7 +205,7 @@ impl List<'_> {
     }
 }
 
-/// Each setting of a lane as `LaneSettings::set` would read it.
+/// Each setting of a lane in the form that `LaneSettings::set` reads.
 pub fn setting_texts(settings: &Settings) -> Vec<(&'static str, String)> {
     let length = |length: Option<Millis>| length.map_or("none".to_owned(), |length| length.to_string());
     let word = |word: &str| word.to_owned();

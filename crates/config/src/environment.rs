@@ -1,5 +1,4 @@
-//! What the environment changes: `LANEWAY_…` stands above the file, and so do options of the command line, which come under their
-//! own names.
+//! Variables of the environment and options of the command line. Both take precedence over the file.
 
 use laneway_core::LaneName;
 
@@ -9,16 +8,15 @@ use crate::error::{ConfigProblem, Error, Expected};
 use crate::report::Report;
 use crate::source::ValueSource;
 
-/// The variables that are read.
+/// The variables that set something.
 pub const VARIABLES: &[&str] = &["LANEWAY_LISTEN", "LANEWAY_MAX_CONCURRENT_TASKS", "LANEWAY_STORE"];
 
-/// Variables that mean something elsewhere: a program that an agent runs finds its own task in them, and whoever asks a
-/// server says with them where it is and who asks.
+/// Variables with another use: programs of agents read their task from them, and clients read the server's address and
+/// the token.
 const ELSEWHERE: &[&str] =
     &["LANEWAY_AGENT", "LANEWAY_FENCE", "LANEWAY_TASK_ID", "LANEWAY_TOKEN", "LANEWAY_URL"];
 
-/// The variables of an environment that may be ours, and above them options of the command line: `--store` in place of
-/// `LANEWAY_STORE`.
+/// The `LANEWAY_` variables of an environment. An option of the command line, such as `--store`, replaces its variable.
 pub fn with_options<'a>(
     environment: impl IntoIterator<Item = (String, String)>,
     options: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -33,7 +31,7 @@ pub fn with_options<'a>(
     all
 }
 
-/// Takes over what the variables say; those of other programs are passed over.
+/// Applies the variables, and ignores those of other programs.
 pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(
     report: &mut Report,
     environment: impl IntoIterator<Item = (K, V)>,
@@ -84,6 +82,6 @@ fn warn(report: &mut Report, variable: &str) {
             Some(nearest) => format!("did you mean {nearest}?"),
             None => format!("there are {}", VARIABLES.join(", ")),
         };
-        report.warnings.push(format!("{variable} is not a variable that is read; {hint}"));
+        report.warnings.push(format!("{variable} is not a variable of Laneway; {hint}"));
     }
 }

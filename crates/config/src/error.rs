@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: where, which key, and what would be right.
+//! Errors of a configuration: the place, the key, and what would be right.
 
 use std::borrow::Cow;
 
@@ -6,15 +6,15 @@ use laneway_core::SettingError;
 
 use crate::source::ValueSource;
 
-/// One thing that is wrong.
+/// One error of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {}", self.sentence())]
 pub struct Error {
     /// The file and line, or the variable.
     pub at: ValueSource,
-    /// The block, as people write it (`lane "main"`, `messages.queue`); empty at the top of the file.
+    /// The block as in the file, `lane "main"` or `messages.queue`. Empty at the top of the file.
     pub block: String,
-    /// What is wrong there.
+    /// What is wrong.
     pub problem: ConfigProblem,
 }
 
@@ -22,51 +22,51 @@ pub struct Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigProblem {
-    /// The file cannot be read; holds why.
+    /// The file cannot be read, and why.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// The file's name ends in nothing that is known.
+    /// The ending of the file's name is not a known format.
     #[error("the file's name must end in .hcl, .json5, .json or .toml")]
     UnknownFormat,
     /// The file is longer than [`FILE_BYTES_MAX`](crate::FILE_BYTES_MAX) bytes.
     #[error("the file has more than {} bytes", crate::FILE_BYTES_MAX)]
     TooLong,
-    /// The text is not of its format; holds what the parser says.
+    /// The file is not valid HCL, JSON5 or TOML. Holds the parser's message.
     #[error("{0}")]
     Syntax(String),
-    /// There is no such key.
+    /// The key does not exist.
     #[error("{key} is not a setting; {}", hint(nearest.as_deref(), known))]
     UnknownKey {
-        /// The key, as it was written.
+        /// The key as in the file.
         key: String,
-        /// The one that was probably meant.
+        /// The most similar key.
         nearest: Option<String>,
-        /// All that there are.
+        /// All keys of the block.
         known: Vec<String>,
     },
-    /// The value cannot be taken.
+    /// The value is not valid.
     #[error("{key} {expected}")]
     WrongValue {
-        /// The key, as it was written.
+        /// The key as in the file.
         key: String,
         /// What would be right, as the end of a sentence that starts with the key.
         expected: String,
     },
-    /// The same thing is said twice.
+    /// The same setting is given twice.
     #[error("{key} is given twice; first at {first}")]
     Twice {
-        /// The key, as it was written the second time.
+        /// The second key as in the file.
         key: String,
-        /// Where it was said first.
+        /// The place of the first.
         first: ValueSource,
     },
-    /// Something that must be said is not.
+    /// A required setting is missing.
     #[error("needs {needed}")]
     Missing {
-        /// What is missing, as the end of a sentence that starts with "needs".
+        /// The setting, as the end of a sentence that starts with "needs".
         needed: String,
     },
-    /// Two things that are said cannot both hold, or name something that is not there; holds a sentence.
+    /// Two settings exclude each other, or a name does not exist. Holds a sentence.
     #[error("{0}")]
     Contradiction(String),
 }
@@ -79,7 +79,7 @@ fn hint(nearest: Option<&str>, known: &[String]) -> String {
 }
 
 impl ConfigProblem {
-    /// A name for this kind of problem that stays the same for ever.
+    /// A stable code of the problem.
     pub fn code(&self) -> &'static str {
         match self {
             ConfigProblem::Unreadable(_) => "UNREADABLE",
@@ -96,7 +96,7 @@ impl ConfigProblem {
 }
 
 impl Error {
-    /// The block and the problem. Names out of the file are repeated, and a line stays a line, whatever is in them.
+    /// The block and the problem. The text repeats names of the file, and an escaped line break in them keeps it on one line.
     fn sentence(&self) -> String {
         let block = if self.block.is_empty() { String::new() } else { format!("{}: ", self.block) };
         let sentence = format!("{block}{}", self.problem);
@@ -106,24 +106,24 @@ impl Error {
     }
 }
 
-/// Everything that is wrong with a configuration, in the order of the file; never empty.
+/// All errors of a configuration in the order of the file. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.0))]
 pub struct Errors(pub(crate) Vec<Error>);
 
 impl Errors {
-    /// Each of them.
+    /// The errors.
     pub fn iter(&self) -> std::slice::Iter<'_, Error> {
         self.0.iter()
     }
 }
 
-/// One line each.
+/// Writes one line per error.
 fn lines(errors: &[Error]) -> String {
     errors.iter().map(Error::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Why a value is not taken: what would be right, as the end of a sentence that starts with its key.
+/// What would be right instead of a wrong value, as the end of a sentence that starts with its key.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Expected(pub(crate) Cow<'static, str>);

@@ -1,5 +1,5 @@
-//! Reading a block key by key. The keys that are asked for are the keys that there are: whatever is left
-//! when a block has been read is reported, with the nearest of those.
+//! Reads a block key by key. The keys that the reader takes are the known keys. It reports each key that is left at the end
+//! of a block, with the most similar known key.
 
 use laneway_core::{COUNT_MAX, Millis, duration};
 
@@ -11,20 +11,20 @@ use crate::report::Report;
 pub(crate) struct Field<'a> {
     /// In snake_case, without `_ms`.
     pub(crate) key: String,
-    /// As it was written, with the names of the blocks around it.
+    /// The key as in the file, after the names of the blocks around it.
     pub(crate) written: String,
     pub(crate) line: Option<u32>,
     pub(crate) value: &'a Value,
     pub(crate) node: &'a Node,
-    /// It was written with `_ms`: a number and nothing else.
+    /// Whether the key ends in `_ms`, so that only a number is valid.
     pub(crate) millis: bool,
 }
 
-/// A block of which some keys have been read.
+/// A block, and the keys that are not yet read.
 pub(crate) struct Fields<'a> {
-    /// As errors name it: `lane "main"`.
+    /// The block's name in errors: `lane "main"`.
     pub(crate) block: String,
-    /// What stands before its keys: `retry.`.
+    /// The prefix of its keys: `retry.`.
     prefix: String,
     pub(crate) line: Option<u32>,
     rest: Vec<Field<'a>>,
@@ -32,7 +32,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The keys of `node`, which must be a table. `prefix` stands before each key in errors.
+    /// The keys of `node`, which must be a table. Errors put `prefix` before each key.
     pub(crate) fn of(report: &mut Report, block: &str, prefix: &str, node: &'a Node) -> Option<Fields<'a>> {
         let Value::Table(entries) = &node.value else {
             let key = prefix.trim_end_matches('.');
@@ -59,19 +59,19 @@ impl<'a> Fields<'a> {
         Some(Fields { block, prefix, line: node.line, rest, known: Vec::new() })
     }
 
-    /// The value of `key`, if it is given.
+    /// Takes the value of `key`, if it is given.
     pub(crate) fn take(&mut self, key: &str) -> Option<Field<'a>> {
         self.known.push(key.to_owned());
         let place = self.rest.iter().position(|field| field.key == key)?;
         Some(self.rest.remove(place))
     }
 
-    /// The value of `key`, which stays to be taken.
+    /// The value of `key`, without taking it.
     pub(crate) fn peek(&self, key: &str) -> Option<Field<'a>> {
         self.rest.iter().find(|field| field.key == key).cloned()
     }
 
-    /// The value of `key` or of `key_ms`; both is once too many.
+    /// Takes the value of `key` or of `key_ms`. Both together are an error.
     pub(crate) fn take_duration(&mut self, report: &mut Report, key: &str) -> Option<Field<'a>> {
         let plain = self.take(key);
         let millis = self.take(&format!("{key}_ms"));
@@ -82,7 +82,7 @@ impl<'a> Fields<'a> {
         plain.or(millis)
     }
 
-    /// Remembers where a value came from, and passes it on.
+    /// Remembers the source of a value, and returns the value.
     fn given<T>(&self, report: &mut Report, field: &Field<'_>, value: T) -> Option<T> {
         let key = format!("{}{}", self.prefix, field.key);
         report.remember(&self.block, &key, field.line);
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Text that is not blank.
+    /// A text that is not blank.
     pub(crate) fn text(&mut self, report: &mut Report, key: &str) -> Option<String> {
         let field = self.take(key)?;
         match field.value {
@@ -112,7 +112,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number, `least` or more.
+    /// A whole number of at least `least`.
     pub(crate) fn count(&mut self, report: &mut Report, key: &str, least: u32) -> Option<u32> {
         let field = self.take(key)?;
         let number = match field.value {
@@ -138,7 +138,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// One of some words; case does not matter.
+    /// One of a set of words, in any case.
     pub(crate) fn word<T: Copy>(
         &mut self,
         report: &mut Report,
@@ -172,7 +172,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The entries of a table whose keys are names of the user's, each once.
+    /// The entries of a table whose keys are names that the user chooses, each once.
     pub(crate) fn named(&mut self, report: &mut Report, key: &str) -> Vec<&'a Entry> {
         let Some(field) = self.take(key) else { return Vec::new() };
         let Value::Table(entries) = field.value else {
@@ -201,21 +201,21 @@ impl<'a> Fields<'a> {
         Some(inner)
     }
 
-    /// Reports what is left: nobody asked for it.
+    /// Reports keys that are left as unknown.
     pub(crate) fn finish(self, report: &mut Report) {
         for field in self.rest {
             report.unknown(field.line, &self.block, &field.written, &self.prefix, &self.known);
         }
     }
 
-    /// The same, where the block stands under a name of its own.
+    /// Like `finish`, with another prefix for the known keys.
     pub(crate) fn finish_as(mut self, report: &mut Report, prefix: &str) {
         prefix.clone_into(&mut self.prefix);
         self.finish(report);
     }
 }
 
-/// The text of a duration: a number, or with its unit in quotes unless the key says `_ms`.
+/// The text of a duration: a number, or a text with a unit unless the key ends in `_ms`.
 pub(crate) fn duration_text<'a>(field: &Field<'a>) -> Result<&'a str, &'static str> {
     match field.value {
         Value::Number(text) => Ok(text),
@@ -231,7 +231,7 @@ pub(crate) fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Option<T> {
     words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, value)| *value)
 }
 
-/// `maxConcurrency` and `max_concurrency` are one key.
+/// The key in snake_case: `maxConcurrency` becomes `max_concurrency`.
 pub(crate) fn snake_case(key: &str) -> String {
     let mut snake = String::new();
     for char in key.chars() {

@@ -1,7 +1,7 @@
-//! The configuration of Laneway: one file, in HCL, JSON5 or TOML, and a few variables of the environment.
+//! The configuration of Laneway: one file in HCL, JSON5 or TOML, and a few variables of the environment.
 //!
-//! All three formats become one tree that knows the line of every value, and one reader checks that tree. A key that is
-//! left out has its default. The reader reports all errors at once, each with its place and what to write instead.
+//! All three formats become one tree that knows the line of every value, and one reader checks that tree. A missing key
+//! has its default. The reader reports all errors at once, each with its place and what to write instead.
 //!
 //! ```
 //! use laneway_config::{Profile, parse};

@@ -1,4 +1,4 @@
-//! From a file and the environment to a [`Config`].
+//! Reads a file and the environment into a [`Config`].
 
 use std::io::Read;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub const FILE_BYTES_MAX: usize = 1024 * 1024;
 
 pub(crate) const LISTEN: &str = "must be a host and a port, such as \"127.0.0.1:7717\"";
 
-/// Reads and checks a file. All that is wrong is told, not only the first.
+/// Reads and checks a file. Reports all errors, not only the first.
 pub fn load<K: AsRef<str>, V: AsRef<str>>(
     path: &Path,
     profile: Profile,
@@ -32,10 +32,10 @@ pub fn load<K: AsRef<str>, V: AsRef<str>>(
     parse(&path.display().to_string(), &read_file(path)?, profile, environment)
 }
 
-/// The text of a file, as far as it may be read.
+/// Reads a file, up to one byte more than is allowed.
 pub(crate) fn read_file(path: &Path) -> Result<String, Errors> {
     let mut text = String::new();
-    // One byte more than is allowed: enough to know that it is too long.
+    // The extra byte shows that a file is too long.
     let limit = FILE_BYTES_MAX as u64 + 1;
     let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text));
     let unreadable = |error: std::io::Error| {
@@ -44,7 +44,7 @@ pub(crate) fn read_file(path: &Path) -> Result<String, Errors> {
     read.map(|_| text).map_err(unreadable)
 }
 
-/// Checks the text of a file, whose name says the format and stands in every error.
+/// Checks the text of a file. Its name gives the format and is part of every error.
 pub fn parse<K: AsRef<str>, V: AsRef<str>>(
     file: &str,
     text: &str,
@@ -54,7 +54,7 @@ pub fn parse<K: AsRef<str>, V: AsRef<str>>(
     interpret(file, &root_of(file, text)?, profile, environment)
 }
 
-/// The tree of a file, whose name says the format.
+/// Parses a file into its tree. Its name gives the format.
 pub(crate) fn root_of(file: &str, text: &str) -> Result<Node, Errors> {
     if text.len() > FILE_BYTES_MAX {
         return Err(alone(file, ConfigProblem::TooLong));
@@ -75,7 +75,7 @@ pub(crate) fn root_of(file: &str, text: &str) -> Result<Node, Errors> {
     }
 }
 
-/// The configuration of a program that was given no file.
+/// The configuration of a program without a file.
 pub fn without_file<K: AsRef<str>, V: AsRef<str>>(
     profile: Profile,
     environment: impl IntoIterator<Item = (K, V)>,
@@ -145,7 +145,7 @@ fn listen(report: &mut Report, top: &mut Fields<'_>) -> Listen {
     listen.flatten().unwrap_or(Listen { host: "127.0.0.1".to_owned(), port: 7717 })
 }
 
-/// `store`, else the queue's `storage_path`, else the default; not two that differ.
+/// The value of `store`, else of `queue.storage_path`, else the default. Two different values are an error.
 fn choose_store(report: &mut Report, store: Option<String>, storage_path: Option<String>) -> StoreLocation {
     let storage_line = report.line_of("queue", "storage_path");
     let places = [("", "store", store), ("queue", "storage_path", storage_path)];
@@ -185,8 +185,8 @@ fn lane_blocks(report: &mut Report, top: &mut Fields<'_>, lanes: &mut Lanes) {
     }
 }
 
-/// Every agent has two lanes of its own, as its block and the patterns that fit say: so that each is counted by
-/// its name. The work of an external agent waits for workers in both.
+/// Gives every agent its two lanes, with the settings of its block and of matching patterns, so that metrics count each
+/// lane by name. Both lanes of an external agent are external.
 fn agent_lanes(report: &mut Report, agents: &[AgentConfig], lanes: &mut Lanes) {
     for agent in agents {
         for prefix in ["agent", "task"] {
@@ -199,7 +199,7 @@ fn agent_lanes(report: &mut Report, agents: &[AgentConfig], lanes: &mut Lanes) {
             let block = format!("agent \"{}\"", agent.name);
             let line = report.line_of(&block, "external");
             if own.is_some() {
-                let sentence = format!("external = true, but the lane {name} says another handler");
+                let sentence = format!("external = true, but the lane {name} sets another handler");
                 report.contradiction(line, &block, sentence);
             } else if let Err(error) = lane.assign("handler", "external", report.at(line)) {
                 report.wrong(line, &block, "external", &error.expected);
@@ -208,7 +208,7 @@ fn agent_lanes(report: &mut Report, agents: &[AgentConfig], lanes: &mut Lanes) {
     }
 }
 
-/// The lane `global` gets the limit of the profile, where nothing else speaks for it.
+/// Gives the lane `global` the limit of the profile, unless something else sets it.
 fn limit_global(profile: Profile, lanes: &mut Lanes) {
     if let Some(limit) = profile.global_max_concurrency {
         lanes.settled(&LaneName::global()).default_max_concurrency(limit);

@@ -1,4 +1,4 @@
-//! What has been found so far: errors, warnings, and where each value came from.
+//! Collects errors, warnings, and the source of each value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{ConfigProblem, Error};
 use crate::source::ValueSource;
 
-/// Where each value came from, by block and key.
+/// The source of each value, by block and key.
 pub(crate) type Sources = BTreeMap<(String, String), ValueSource>;
 
 pub(crate) struct Report {
@@ -21,7 +21,7 @@ impl Report {
         Report { file: file.into(), errors: Vec::new(), warnings: Vec::new(), sources: Sources::new() }
     }
 
-    /// A line of the file.
+    /// The source for a line of the file.
     pub(crate) fn at(&self, line: Option<u32>) -> ValueSource {
         ValueSource::File { path: Arc::clone(&self.file), line }
     }
@@ -31,7 +31,7 @@ impl Report {
         self.sources.insert((block.to_owned(), key.to_owned()), at);
     }
 
-    /// The line of a value that was taken.
+    /// The line of a value that has been read.
     pub(crate) fn line_of(&self, block: &str, key: &str) -> Option<u32> {
         match self.sources.get(&(block.to_owned(), key.to_owned()))? {
             ValueSource::File { line, .. } => *line,
@@ -50,7 +50,7 @@ impl Report {
 
     pub(crate) fn wrong(&mut self, line: Option<u32>, block: &str, key: &str, expected: &str) {
         let (key, expected) = (key.to_owned(), expected.to_owned());
-        // At the top a block has no key of its own: its name is the key.
+        // A block at the top of the file has no key, so its name is the key.
         let (block, key) = if key.is_empty() { ("", block.to_owned()) } else { (block, key) };
         self.error(line, block, ConfigProblem::WrongValue { key, expected });
     }
@@ -75,7 +75,7 @@ impl Report {
         prefix: &str,
         known: &[String],
     ) {
-        // A `_ms` spelling is suggested only to somebody who wrote one.
+        // Suggest a key with `_ms` only for a key with `_ms`.
         let with_millis = written.to_ascii_lowercase().ends_with("ms");
         let offered = known.iter().filter(|key| with_millis || !key.ends_with("_ms"));
         let known: Vec<String> = offered.map(|key| format!("{prefix}{key}")).collect();
@@ -84,7 +84,7 @@ impl Report {
     }
 }
 
-/// The one of `known` that `text` was probably meant to be.
+/// The one of `known` that is most similar to `text`, if any is similar.
 pub(crate) fn nearest<'a>(text: &str, known: &'a [String]) -> Option<&'a str> {
     let near =
         |key: &&String| strsim::damerau_levenshtein(text, key) <= text.chars().count().max(key.len()) / 3;

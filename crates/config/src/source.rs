@@ -1,22 +1,22 @@
-//! Where a value came from.
+//! The source of a value.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ValueSource {
-    /// Nobody said anything: built in.
+    /// A built-in default.
     Default,
     /// The configuration file.
     File {
-        /// The file, as it was named to the parser.
+        /// The file's name, as given to the parser.
         path: Arc<str>,
-        /// The line, counted from one, where the format tells it.
+        /// The line, counted from one, if the format has it.
         line: Option<u32>,
     },
-    /// A variable of the environment, by its name.
+    /// A variable of the environment or an option of the command line, by its name.
     Environment(Arc<str>),
 }
 

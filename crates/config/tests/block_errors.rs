@@ -6,7 +6,7 @@ use common::{NOTHING, check};
 use laneway_config::{Profile, parse};
 
 #[test]
-fn an_agent_is_run_by_exactly_one_thing() {
+fn an_agent_needs_exactly_one_runner() {
     let choices = "command, url, external = true or echo = true";
     check("agent \"a\" {}", &format!("a.hcl:1: agent \"a\": needs one of {choices}"));
     check("agent \"a\" { external = false }", &format!("a.hcl:1: agent \"a\": needs one of {choices}"));
@@ -32,10 +32,7 @@ fn an_agent_is_run_by_exactly_one_thing() {
         "agent \"a\" { url = \"http://\" }",
         "a.hcl:1: agent \"a\": url must be an http:// or https:// URL",
     );
-    check(
-        "agent \"a\" {\n echo = true\n cwd = \"/\"\n}",
-        "a.hcl:3: agent \"a\": cwd belongs to a command, and there is none",
-    );
+    check("agent \"a\" {\n echo = true\n cwd = \"/\"\n}", "a.hcl:3: agent \"a\": cwd needs a command");
     check(
         "agent \"a\" {\ncommand = [\"x\"]\nprotocol = \"xml\"\n}",
         "a.hcl:3: agent \"a\": protocol must be one of text, jsonl",
@@ -64,12 +61,12 @@ fn an_agent_is_run_by_exactly_one_thing() {
     );
     check(
         "agent \"a\" {\nexternal = true\nhandler = \"internal\"\n}",
-        "a.hcl:2: agent \"a\": external = true, but the lane agent:a says another handler",
+        "a.hcl:2: agent \"a\": external = true, but the lane agent:a sets another handler",
     );
 }
 
 #[test]
-fn a_schedule_needs_its_parts_and_an_agent_that_is_there() {
+fn a_schedule_needs_its_keys_and_an_existing_agent() {
     check(
         "schedule \"s\" {}",
         "a.hcl:1: schedule \"s\": needs cron
@@ -103,7 +100,7 @@ fn a_schedule_needs_its_parts_and_an_agent_that_is_there() {
         "agent \"a\" {}\nschedule \"s\" {\ncron = \"@daily\"\nagent = \"a\"\nmessage = \"m\"\n}",
         "a.hcl:1: agent \"a\": needs one of command, url, external = true or echo = true",
     );
-    // A program that brings its own agents names them here as well.
+    // With the library's profile, a schedule may name an agent that is not in the file.
     let own = parse("a.hcl", &schedule("cron = \"@daily\"\nagent = \"mine\""), Profile::LIBRARY, NOTHING);
     assert_eq!(own.map(|config| config.schedules.len()), Ok(1));
 }

@@ -1,4 +1,4 @@
-//! The reference for users: every sample in it is read, and no key is missing from it.
+//! The reference of the configuration: every sample is valid, and every key is described.
 
 use laneway_config::{Profile, VARIABLES, parse};
 use laneway_core::SETTING_KEYS;
@@ -12,7 +12,7 @@ fn samples(language: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_sample_is_read_without_a_warning() {
+fn every_sample_is_valid_without_a_warning() {
     let nothing: [(&str, &str); 0] = [];
     let mut read = 0;
     for language in ["hcl", "json5", "toml"] {
@@ -27,7 +27,7 @@ fn every_sample_is_read_without_a_warning() {
 }
 
 #[test]
-fn the_error_that_is_shown_is_the_error_that_is_given() {
+fn the_reference_shows_the_actual_error() {
     let nothing: [(&str, &str); 0] = [];
     let text = format!("{}lane \"main\" {{ max_concurency = 3 }}", "\n".repeat(11));
     let errors = parse("laneway.hcl", &text, Profile::SERVER, nothing).unwrap_err();

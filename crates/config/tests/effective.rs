@@ -1,4 +1,4 @@
-//! The listing of every value that holds.
+//! The listing of all effective values.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use laneway_config::{Profile, ValueSource, parse};
@@ -45,7 +45,7 @@ fn listing() -> laneway_config::Effective {
 }
 
 #[test]
-fn what_was_said_is_listed_with_its_place() {
+fn configured_values_are_listed_with_their_sources() {
     let expected = r#"
 listen                                       127.0.0.1:9                     a.hcl:2
 store                                        postgres://laneway:***@db/laneway  a.hcl:3
@@ -77,7 +77,7 @@ queue tools.bash                             query                           a.h
 }
 
 #[test]
-fn every_setting_of_a_listed_lane_can_be_given_back_to_the_core() {
+fn the_core_can_read_every_listed_setting_of_a_lane() {
     let mut lanes: std::collections::BTreeMap<String, LaneSettings> = std::collections::BTreeMap::new();
     for value in listing().0.iter().filter(|value| value.block.starts_with("lane ")) {
         let settings = lanes.entry(value.block.clone()).or_default();
@@ -87,13 +87,13 @@ fn every_setting_of_a_listed_lane_can_be_given_back_to_the_core() {
     let main = &lanes["lane \"main\""];
     let name = LaneName::main();
     assert_eq!(Settings::for_lane(main, &name).retry.max_retries, 2);
-    // What is listed says everything: no default is left to fill in.
+    // The listing has every setting, so that defaults of the lane's name add nothing.
     let elsewhere = LaneName::new("agent:x").unwrap();
     assert_eq!(Settings::for_lane(main, &name), Settings::for_lane(main, &elsewhere));
 }
 
 #[test]
-fn defaults_are_listed_too() {
+fn defaults_are_listed() {
     let listing = listing();
     let find = |block: &str, key: &str| {
         let found = listing.0.iter().find(|value| value.block == block && value.key == key);

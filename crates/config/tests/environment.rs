@@ -1,4 +1,4 @@
-//! What the environment changes, and what the program that is configured does.
+//! Variables of the environment, options of the command line, and profiles.
 
 use laneway_config::{Config, Errors, Profile, parse, with_options, without_file};
 use laneway_core::Switch;
@@ -23,7 +23,7 @@ fn the_lane_global_is_limited_by_environment_file_or_profile_in_this_order() {
     assert_eq!(limit("", Profile::SERVER, &[]), is(10, "default"));
     assert_eq!(limit("", Profile::LIBRARY, &[]), None);
     assert_eq!(limit("", Profile::LIBRARY, &variable), is(30, "LANEWAY_MAX_CONCURRENT_TASKS"));
-    // A pattern that speaks for every lane speaks for this one too.
+    // The pattern of all lanes also matches `global`.
     assert_eq!(limit("lane \"*\" { max_concurrency = 5 }", Profile::SERVER, &[]), is(5, "a.hcl:1"));
 }
 
@@ -36,7 +36,7 @@ fn other_settings_of_the_lane_global_stay() {
 }
 
 #[test]
-fn listen_and_store_can_be_set_from_outside() {
+fn variables_set_listen_and_store() {
     let environment =
         [("LANEWAY_LISTEN", "[::1]:9"), ("LANEWAY_STORE", "redis://me:secret@host/1?x=y"), ("HOME", "/")];
     let config = read("listen = \"127.0.0.1:1\"\nstore = \"memory\"", Profile::SERVER, &environment).unwrap();
@@ -48,7 +48,7 @@ fn listen_and_store_can_be_set_from_outside() {
 }
 
 #[test]
-fn options_of_the_command_line_stand_above_variables_and_are_called_by_their_names() {
+fn options_of_the_command_line_override_variables_and_errors_name_them() {
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let environment =
         [("LANEWAY_STORE", "mysql://x"), ("LANEWAY_LISTEN", "[::1]:9"), ("HOME", "/")].map(owned);
@@ -63,7 +63,7 @@ fn options_of_the_command_line_stand_above_variables_and_are_called_by_their_nam
 }
 
 #[test]
-fn nonsense_is_an_error_that_names_the_variable() {
+fn a_wrong_value_is_an_error_that_names_the_variable() {
     let environment =
         [("LANEWAY_MAX_CONCURRENT_TASKS", "0"), ("LANEWAY_LISTEN", "7717"), ("LANEWAY_STORE", "mysql://x")];
     assert_eq!(
@@ -86,8 +86,8 @@ fn an_unknown_variable_is_a_warning() {
     assert_eq!(
         config.warnings,
         [
-            "LANEWAY_MAX_CONCURENT_TASKS is not a variable that is read; did you mean LANEWAY_MAX_CONCURRENT_TASKS?",
-            "LANEWAY_COLOUR is not a variable that is read; there are LANEWAY_LISTEN, \
+            "LANEWAY_MAX_CONCURENT_TASKS is not a variable of Laneway; did you mean LANEWAY_MAX_CONCURRENT_TASKS?",
+            "LANEWAY_COLOUR is not a variable of Laneway; there are LANEWAY_LISTEN, \
              LANEWAY_MAX_CONCURRENT_TASKS, LANEWAY_STORE",
         ]
     );

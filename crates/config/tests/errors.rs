@@ -1,4 +1,4 @@
-//! Every error that any block can have, with its exact text.
+//! Errors that any block can have, with their exact texts.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{NOTHING, check, check_as};
 use laneway_config::{Profile, load, parse};
 
 #[test]
-fn an_unknown_key_is_told_with_the_nearest_right_one() {
+fn the_error_of_an_unknown_key_suggests_the_most_similar_one() {
     check(
         "lane \"main\" { max_concurency = 3 }",
         "a.hcl:1: lane \"main\": max_concurency is not a setting; did you mean max_concurrency?",
@@ -71,13 +71,13 @@ fn an_unknown_key_is_told_with_the_nearest_right_one() {
 }
 
 #[test]
-fn nonsense_is_told_with_what_would_be_right() {
+fn the_error_of_a_wrong_value_says_what_would_be_right() {
     let number = "must be a whole number from 1 to 1000000000";
-    for nonsense in
+    for value in
         ["0", "-3", "3.7", "\"abc\"", "\"\"", "\"4\"", "true", "[4]", "{ a = 4 }", "null", "99999999999"]
     {
         check(
-            &format!("lane \"main\" {{ max_concurrency = {nonsense} }}"),
+            &format!("lane \"main\" {{ max_concurrency = {value} }}"),
             &format!("a.hcl:1: lane \"main\": max_concurrency {number}"),
         );
     }
@@ -118,13 +118,13 @@ fn nonsense_is_told_with_what_would_be_right() {
     );
     check("store = \"redis://\"", "a.hcl:1: store must name a host after the ://");
     for typo in ["redis:/u:p@10.0.0.5", "Postgresql:10.0.0.5/lanes", "rediss:host"] {
-        let said = "a.hcl:1: store must have // after the scheme, as in redis://HOST:PORT/0 or postgres://HOST/DATABASE";
-        check(&format!("store = \"{typo}\""), said);
+        let error = "a.hcl:1: store must have // after the scheme, as in redis://HOST:PORT/0 or postgres://HOST/DATABASE";
+        check(&format!("store = \"{typo}\""), error);
     }
 }
 
 #[test]
-fn nothing_may_be_said_twice() {
+fn a_setting_given_twice_is_an_error() {
     check(
         "lane \"main\" {\n  max_queued = 1\n  maxQueued = 1\n}",
         "a.hcl:3: lane \"main\": maxQueued is given twice; first at a.hcl:2",
@@ -160,7 +160,7 @@ fn nothing_may_be_said_twice() {
 }
 
 #[test]
-fn all_errors_are_told_in_the_order_of_the_file() {
+fn all_errors_are_reported_in_the_order_of_the_file() {
     check(
         "listen = 1\nqueue { enable_dlq = 3 }\nagent \"a\" {}\nlane \"m\" {\n weight = 0\n wieght = 1\n}\nfoo = 1",
         "a.hcl:1: listen must be a text, not a number
@@ -173,7 +173,7 @@ fn all_errors_are_told_in_the_order_of_the_file() {
 }
 
 #[test]
-fn what_is_not_of_its_format_is_told_with_its_line() {
+fn a_syntax_error_has_its_line() {
     check(
         "a = 1\nb = = 2",
         r#"a.hcl:2: invalid expression; expected `"`, `[`, `{`, `-`, `!`, `(`, `_`, `<`, letter or digit"#,
@@ -187,11 +187,11 @@ fn what_is_not_of_its_format_is_told_with_its_line() {
         "a = 1\na = 2",
         "a.hcl:2: invalid attribute; expected unique attribute key; found redefined attribute",
     );
-    check("lane \"a\" \"b\" {}", "a.hcl:1: a block has one name, lane has 2");
+    check("lane \"a\" \"b\" {}", "a.hcl:1: a block has one name, but lane has 2");
     check_as("a.json5", "{\n a: }", "a.json5:2: expected value");
     check_as("a.json", "{} x", "a.json:1: trailing characters");
     check_as("a.json5", "[1]", "a.json5: the file must hold one object");
-    check_as("a.json5", &"[".repeat(1000), "a.json5:1: nested too deeply");
+    check_as("a.json5", &"[".repeat(1000), "a.json5:1: the nesting is too deep");
     check_as("a.toml", "a = 1\nb = \n", "a.toml:2: string values must be quoted, expected literal string");
     check_as("a.toml", "listen = 2026-01-01", "a.toml:1: listen must be a text, not a date");
     check_as("a.yaml", "a: 1", "a.yaml: the file's name must end in .hcl, .json5, .json or .toml");
@@ -203,7 +203,7 @@ fn what_is_not_of_its_format_is_told_with_its_line() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named() {
+fn the_error_of_an_unreadable_file_names_it() {
     let nowhere = std::path::Path::new("nowhere/laneway.hcl");
     let errors = load(nowhere, Profile::SERVER, NOTHING).unwrap_err();
     let text = errors.to_string();
@@ -212,8 +212,8 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn attributes_that_share_a_line_are_refused_with_what_to_write() {
-    let advice = "several attributes or blocks share this line; write each on a line of its own, or write an object \
+fn attributes_that_share_a_line_are_refused_with_advice() {
+    let advice = "several attributes or blocks share this line; write each on its own line, or write an object \
                   with commas, such as retry = { strategy = \"fixed\", max_retries = 2 }";
     for text in [
         "\nlane \"m\" { max_queued = 1  weight = 2 }",
@@ -227,7 +227,7 @@ fn attributes_that_share_a_line_are_refused_with_what_to_write() {
 }
 
 #[test]
-fn what_has_no_effect_is_a_warning() {
+fn a_setting_without_effect_is_a_warning() {
     let text = "queue {\n enable_dlq = false\n dlq_max_size = 9\n rate_limit {\n limit_type = \"unlimited\"\n max_operations = 1\n }\n}";
     let config = parse("a.hcl", text, Profile::SERVER, NOTHING).unwrap();
     assert_eq!(

@@ -14,7 +14,7 @@ fn read(file: &str, text: &str) -> Config {
     parse(file, text, Profile::SERVER, NOTHING).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Everything but the places.
+/// All values without their sources.
 fn values(config: &Config) -> impl PartialEq + std::fmt::Debug + use<> {
     let listing: Vec<(String, String, String, bool)> = config
         .effective()
@@ -29,7 +29,7 @@ fn values(config: &Config) -> impl PartialEq + std::fmt::Debug + use<> {
 }
 
 #[test]
-fn the_same_file_in_three_formats_says_the_same() {
+fn the_same_file_has_the_same_values_in_three_formats() {
     let hcl = values(&read("laneway.hcl", HCL));
     assert_eq!(hcl, values(&read("laneway.json5", JSON5)));
     assert_eq!(hcl, values(&read("laneway.toml", TOML)));
@@ -49,7 +49,7 @@ fn keys_may_be_written_in_camel_case_in_every_format() {
                 _ => camel.push(char),
             }
         }
-        // Words and paths are not keys.
+        // Only keys change, not words and paths.
         camel.replace("perSecond", "per_second").replace("queueData", "queue_data")
     };
     for (file, text) in [("a.hcl", HCL), ("a.toml", TOML)] {
@@ -60,7 +60,7 @@ fn keys_may_be_written_in_camel_case_in_every_format() {
 }
 
 #[test]
-fn the_sample_says_what_it_seems_to_say() {
+fn the_sample_has_the_expected_values() {
     let config = read("laneway.hcl", HCL);
     assert_eq!(config.listen.to_string(), "127.0.0.1:7717");
     assert!(config.listen.is_loopback());
@@ -103,14 +103,14 @@ fn the_queue_block_becomes_the_tool_lanes_of_every_session() {
     assert_eq!(query.rate_limit, Some(Switch::On(RateLimit { per: Period::Second, max: 100 })));
     assert_eq!(lane("session:*/generate").timeout, Some(Switch::On(Millis(60_000))));
     let execute = lane("session:*/execute");
-    // The lane's timeout is 120 s and its handler's 60 s: both hold.
+    // The lane's timeout is 120 s and its handler's is 60 s; the shorter one ends the attempt.
     assert_eq!(execute.timeout, Some(Switch::On(Millis(60_000))));
     assert_eq!(execute.wait_timeout, Some(Switch::On(Millis(60_000))));
     assert_eq!(execute.handler, Some(Handler::External));
 }
 
 #[test]
-fn two_stores_that_differ_are_an_error_and_the_same_one_twice_is_not() {
+fn two_different_stores_are_an_error_and_the_same_store_twice_is_not() {
     let both = include_str!("samples/both_stores.hcl");
     let errors = parse("laneway.hcl", both, Profile::SERVER, NOTHING).unwrap_err();
     assert_eq!(
@@ -122,7 +122,7 @@ fn two_stores_that_differ_are_an_error_and_the_same_one_twice_is_not() {
 }
 
 #[test]
-fn every_value_knows_its_line() {
+fn every_value_has_its_line() {
     let place = |config: &Config, block: &str, key: &str| config.source(block, key).to_string();
     for (file, text, needle) in [
         ("a.hcl", HCL, "max = 60"),

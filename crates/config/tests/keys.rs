@@ -1,5 +1,4 @@
-//! Every key does something of its own: a configuration with it differs from the one without it, and from all
-//! the others.
+//! Every key has its own effect: a configuration with it differs from one without it, and from those with other keys.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 use laneway_config::{Config, Profile, parse};
@@ -10,7 +9,7 @@ fn read(text: &str) -> Config {
     parse("a.hcl", text, Profile::SERVER, nothing).unwrap_or_else(|errors| panic!("{errors}\nin:\n{text}"))
 }
 
-/// What a program that is configured can see, without the places.
+/// The values that a program gets, without their sources.
 fn seen(text: &str) -> String {
     let config = read(text);
     let Config { listen, store, agents, handlers, schedules, messages, tools, server, .. } = &config;
@@ -19,19 +18,19 @@ fn seen(text: &str) -> String {
     format!("{parts:?}")
 }
 
-/// Checks that each line, put in place of the `#` in `frame`, changes something of its own.
+/// Checks that each line has its own effect in place of the `#` in `frame`.
 #[track_caller]
 fn check(frame: &str, lines: &[&str]) {
     let mut before = vec![(seen(&frame.replace('#', "")), "nothing")];
     for line in lines {
         let now = seen(&frame.replace('#', line));
         let same = before.iter().find(|(earlier, _)| *earlier == now);
-        assert_eq!(same.map(|(_, line)| line), None, "{line} changes nothing of its own");
+        assert_eq!(same.map(|(_, line)| line), None, "{line} has no effect of its own");
         before.push((now, line));
     }
 }
 
-/// A line for each setting of a lane, and the settings that they are for.
+/// Each setting of a lane, with a line that sets it.
 const LANE_LINES: &[(&str, &str)] = &[
     ("max_concurrency", "max_concurrency = 7"),
     ("max_queued", "max_queued = 0"),
@@ -67,7 +66,7 @@ const LANE_LINES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_setting_of_a_lane_counts_in_a_lane_and_in_an_agent() {
+fn every_setting_of_a_lane_has_an_effect_in_a_lane_and_in_an_agent() {
     let settings: Vec<&str> = LANE_LINES.iter().map(|(setting, _)| *setting).collect();
     assert_eq!(settings, SETTING_KEYS, "a setting of the core has no line here");
     let lines: Vec<&str> = LANE_LINES.iter().map(|(_, line)| *line).collect();
@@ -76,7 +75,7 @@ fn every_setting_of_a_lane_counts_in_a_lane_and_in_an_agent() {
 }
 
 #[test]
-fn durations_may_be_written_in_milliseconds_everywhere() {
+fn every_duration_may_be_given_in_milliseconds() {
     for (frame, plain, millis) in [
         ("lane \"m\" {\n#\n}", "wait_timeout = \"2s\"", "wait_timeout_ms = 2000"),
         ("lane \"m\" {\n#\n}", "timeout = \"2s\"", "timeoutMs = 2000"),
@@ -97,7 +96,7 @@ fn durations_may_be_written_in_milliseconds_everywhere() {
 }
 
 #[test]
-fn an_empty_block_is_the_standard_one() {
+fn an_empty_block_has_the_standard_values() {
     for (empty, written) in [
         ("retry {}", "retry {\nstrategy = \"exponential\"\nmax_retries = 3\ninitial_delay_ms = 100\n}"),
         ("boost {}", "boost { strategy = \"standard\" }"),
@@ -109,7 +108,7 @@ fn an_empty_block_is_the_standard_one() {
 }
 
 #[test]
-fn none_is_none_whatever_stands_beside_it() {
+fn none_switches_a_group_off_whatever_its_other_keys_are() {
     let frame = "lane \"main\" {\n#\n}";
     for (none, written) in [
         ("boost = \"none\"", "boost {\nstrategy = \"none\"\ndeadline = \"5m\"\n}"),
@@ -120,7 +119,7 @@ fn none_is_none_whatever_stands_beside_it() {
 }
 
 #[test]
-fn every_key_at_the_top_counts() {
+fn every_key_at_the_top_has_an_effect() {
     check(
         "#",
         &[
@@ -139,7 +138,7 @@ fn every_key_at_the_top_counts() {
 }
 
 #[test]
-fn every_key_of_an_agent_counts() {
+fn every_key_of_an_agent_has_an_effect() {
     check(
         "#",
         &[
@@ -163,7 +162,7 @@ fn every_key_of_an_agent_counts() {
 }
 
 #[test]
-fn every_key_of_a_schedule_counts() {
+fn every_key_of_a_schedule_has_an_effect() {
     let line = |rest: &str| {
         let frame = "agent \"a\" { echo = true }\nagent \"b\" { echo = true }\nschedule \"s\" {\n";
         format!("{frame}{rest}\n}}")
@@ -183,7 +182,7 @@ fn every_key_of_a_schedule_counts() {
 }
 
 #[test]
-fn every_key_of_the_message_queue_counts_everywhere_and_in_one_channel() {
+fn every_key_of_the_message_queue_has_an_effect_everywhere_and_in_one_channel() {
     let mut lines =
         vec!["debounce_ms = 500", "max_wait_ms = 5000", "cap = 3", "drop = \"old\"", "drop = \"new\""];
     check("messages {\nqueue {\n#\n}\n}", &lines);
@@ -201,7 +200,7 @@ fn every_key_of_the_message_queue_counts_everywhere_and_in_one_channel() {
 }
 
 #[test]
-fn every_key_of_the_queue_counts() {
+fn every_key_of_the_queue_has_an_effect() {
     check(
         "queue {\n#\n}",
         &[
@@ -251,7 +250,7 @@ fn every_key_of_the_queue_counts() {
 }
 
 #[test]
-fn what_the_queue_says_about_all_lanes_gives_way_to_what_is_said_about_one() {
+fn a_lanes_own_group_overrides_the_queues_keys_for_all_lanes() {
     let config = read(
         "lane \"session:*/query\" {
            retry { max_retries = 1 }
@@ -275,11 +274,11 @@ fn what_the_queue_says_about_all_lanes_gives_way_to_what_is_said_about_one() {
 
 fn lane<'a>(config: &'a Config, name: &str) -> &'a laneway_core::LaneSettings {
     let lane = config.lanes.iter().find(|lane| lane.lanes.as_str() == name);
-    lane.map_or_else(|| panic!("nothing is said about {name}"), |lane| &lane.settings)
+    lane.map_or_else(|| panic!("{name} is not configured"), |lane| &lane.settings)
 }
 
 #[test]
-fn an_agent_has_lanes_of_its_own_that_keep_what_patterns_say() {
+fn an_agents_lanes_keep_the_settings_of_patterns() {
     let config = read(
         "lane \"agent:*\" {
            weight = 3
@@ -303,11 +302,11 @@ fn an_agent_has_lanes_of_its_own_that_keep_what_patterns_say() {
     assert_eq!(lane(&config, "agent:a"), lane(&config, "agent:*"));
     let b = lane(&config, "agent:b");
     assert_eq!((b.weight, b.max_queued), (Some(3), Some(5)));
-    // A group belongs together: nothing of the pattern's retry is left.
+    // The lane sets a part of the group `retry`, so it takes none of the pattern's.
     assert_eq!(b.retry, Some(laneway_core::Retry { max_retries: 1, ..laneway_core::Retry::STANDARD }));
     assert_eq!(config.source("lane \"agent:b\"", "weight").to_string(), "a.hcl:2");
     assert_eq!(config.source("lane \"agent:b\"", "max_queued").to_string(), "a.hcl:9");
-    // A lane with a block of its own has nothing from a pattern, as everywhere.
+    // A lane with its own block takes nothing from a pattern.
     let c = lane(&config, "agent:c");
     assert_eq!((c.weight, c.max_queued, c.priority.is_some()), (None, Some(5), true));
 }
@@ -323,13 +322,13 @@ fn an_external_agent_waits_for_workers_in_both_lanes() {
 }
 
 #[test]
-fn an_empty_block_hides_the_pattern_behind_it() {
+fn an_empty_block_hides_the_matching_pattern() {
     let config = read("lane \"x*\" { weight = 3 }\nlane \"xy\" {}");
     assert_eq!(lane(&config, "xy"), &laneway_core::LaneSettings::default());
 }
 
 #[test]
-fn expressions_are_worked_out() {
+fn expressions_are_evaluated() {
     assert_eq!(
         seen("lane \"main\" { max_concurrency = 2 * 3 + 1 }"),
         seen("lane \"main\" { max_concurrency = 7 }")
@@ -349,7 +348,7 @@ fn a_changed_file_changes_only_the_lanes_that_differ() {
 }
 
 #[test]
-fn every_key_of_the_server_block_does_something() {
+fn every_key_of_the_server_block_has_an_effect() {
     check(
         "server {\n#\n}",
         &[

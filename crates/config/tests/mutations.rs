@@ -1,4 +1,4 @@
-//! Broken files: whatever is done to a sample, it is read or refused with words, and nothing panics.
+//! Broken files: a mutated sample is either valid or refused with an error. The reader never panics.
 
 use laneway_config::{Profile, parse};
 use laneway_seeded::Random;
@@ -35,7 +35,7 @@ const PIECES: [&str; 24] = [
     "max_concurrency",
 ];
 
-/// One small change: something goes, comes, or stands somewhere else.
+/// Removes, inserts or moves a piece of the text.
 fn mutate(text: &str, random: &mut Random) -> String {
     let chars: Vec<char> = text.chars().collect();
     let from = random.index(chars.len() + 1);
@@ -52,7 +52,7 @@ fn mutate(text: &str, random: &mut Random) -> String {
 }
 
 #[test]
-fn a_broken_file_is_refused_with_words() {
+fn a_broken_file_is_refused_with_an_error() {
     let nothing: [(&str, &str); 0] = [];
     let mut random = Random::new(7);
     let (mut accepted, mut refused, mut understood) = (0, 0, 0);
@@ -78,12 +78,12 @@ fn a_broken_file_is_refused_with_words() {
             }
         }
     }
-    // All three ways were really walked.
+    // The mutations reach all three outcomes.
     assert!(accepted > 100 && refused > 1000 && understood > 100, "{accepted} {refused} {understood}");
 }
 
 #[test]
-fn however_deep_a_file_is_it_is_refused_without_running_out_of_stack() {
+fn a_deeply_nested_file_is_refused_without_a_stack_overflow() {
     let nothing: [(&str, &str); 0] = [];
     for (file, start, piece, end) in [
         ("a.hcl", "a = ", "[", ""),
@@ -109,7 +109,7 @@ fn however_deep_a_file_is_it_is_refused_without_running_out_of_stack() {
 }
 
 #[test]
-fn an_error_is_one_line_of_text_whatever_the_names_in_the_file_are() {
+fn an_error_is_one_line_whatever_the_names_in_the_file_are() {
     let nothing: [(&str, &str); 0] = [];
     let text = "lane \"a\\n\\u001b[2J\" {}\n";
     let errors = parse("a.hcl", text, Profile::SERVER, nothing).map(|_| ()).unwrap_err().to_string();
@@ -118,7 +118,7 @@ fn an_error_is_one_line_of_text_whatever_the_names_in_the_file_are() {
 }
 
 #[test]
-fn a_calculation_without_a_result_is_refused() {
+fn an_expression_without_a_result_is_refused() {
     let nothing: [(&str, &str); 0] = [];
     for (calculation, word) in [
         ("0 % 0", "no result"),

@@ -1,4 +1,4 @@
-//! The file of a worker: what is read, and what is refused with why.
+//! The file of a worker: values, defaults and errors.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn program(config: &WorkerConfig) -> &WorkerProgram {
 }
 
 #[test]
-fn what_is_left_out_has_its_default_and_what_is_said_holds() {
+fn given_values_are_used_and_missing_ones_have_defaults() {
     let config = read("handler \"k\" { command = [\"cat\"] }");
     assert_eq!((config.concurrency, config.lease, config.lanes.len()), (None, None, 0));
     let plain = program(&config);
@@ -42,7 +42,7 @@ fn what_is_left_out_has_its_default_and_what_is_said_holds() {
 }
 
 #[test]
-fn all_formats_say_the_same() {
+fn all_formats_have_the_same_values() {
     let hcl = read("lanes = [\"a\"]\nhandler \"k\" { url = \"http://h/x\" }");
     let json5 = parse_worker("w.json5", "{lanes: ['a'], handler: {k: {url: 'http://h/x'}}}").unwrap();
     let toml = parse_worker("w.toml", "lanes = ['a']\n[handler.k]\nurl = 'http://h/x'").unwrap();
@@ -51,18 +51,21 @@ fn all_formats_say_the_same() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn an_error_names_its_place() {
     let samples = [
         ("lanes = [\"a\"]", "a handler \"<kind>\" block for at least one kind"),
         (
             "\nhandler \"k\" { command = [\"{{payload.x}}\"] }",
             "worker.hcl:2: handler \"k\": command: the program itself must be the same",
         ),
-        ("handler \"k\" { command = [\"bash\", \"-c\", \"ls {{payload}}\"] }", "would be read as code"),
-        ("handler \"k\" { command = [\"a\", \"{{payload.x\"] }", "a {{ without its }}"),
+        (
+            "handler \"k\" { command = [\"bash\", \"-c\", \"ls {{payload}}\"] }",
+            "is code that tasks could change",
+        ),
+        ("handler \"k\" { command = [\"a\", \"{{payload.x\"] }", "has {{ without }}"),
         (
             "handler \"k\" { command = [\"a\", \"{{pay.x}}\"] }",
-            "{{pay.x}} is nothing of a task; there are payload",
+            "{{pay.x}} is not a field of a task; there are payload",
         ),
         (
             "handler \"k\" {\ncommand = [\"a\"]\ncwd = \"/srv/{{payload.dir}}\"\n}",
@@ -71,7 +74,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("handler \"k\" { command = [] }", "command must name a program"),
         ("handler \"k\" {\ncommand = [\"a\"]\nurl = \"http://h\"\n}", "only one of command or url"),
         ("handler \"k\" { external = true }", "external is not a setting"),
-        ("handler \"k\" {\nurl = \"http://h\"\nlimits { cpu_seconds = 1 }\n}", "limits belongs to a command"),
+        ("handler \"k\" {\nurl = \"http://h\"\nlimits { cpu_seconds = 1 }\n}", "limits needs a command"),
         (
             "handler \"k\" {\ncommand = [\"a\"]\nlimits { cpu_secs = 1 }\n}",
             "limits.cpu_secs is not a setting; did you mean limits.cpu_seconds?",

@@ -36,7 +36,7 @@ async fn delta(updates: &mut Subscription, of: TaskId) -> String {
 }
 
 #[tokio::test]
-async fn a_program_gets_its_payload_and_its_task_and_what_it_writes_is_told_and_kept() {
+async fn a_program_gets_its_payload_and_task_and_its_output_is_streamed_and_kept() {
     let lanes = lanes();
     let script = "echo \"$LANEWAY_TASK_ID $LANEWAY_FENCE\"; cat";
     lanes.command("show", sh(script)).unwrap();
@@ -45,15 +45,15 @@ async fn a_program_gets_its_payload_and_its_task_and_what_it_writes_is_told_and_
     let id = task.id();
     let result = task.wait().await.unwrap();
     assert_eq!(result, json!(format!("{id} 1\n\"hi\"")));
-    let mut told = delta(&mut updates, id).await;
-    while told.len() < result.as_str().unwrap().len() {
-        told.push_str(&delta(&mut updates, id).await);
+    let mut streamed = delta(&mut updates, id).await;
+    while streamed.len() < result.as_str().unwrap().len() {
+        streamed.push_str(&delta(&mut updates, id).await);
     }
-    assert_eq!(result, told);
+    assert_eq!(result, streamed);
 }
 
-/// Three processes that do not listen, and a lane of one slot: whoever gets the slot next finds none of them.
-async fn next_in_line_finds_nothing(
+/// Runs three processes that ignore SIGTERM in a lane of one slot. The next task in the lane must find none of them.
+async fn next_task_finds_no_process(
     lanes: &Handle,
     timeout: Duration,
     stop: impl AsyncFnOnce(&Handle, TaskId),
@@ -70,9 +70,9 @@ async fn next_in_line_finds_nothing(
     let mut updates = lanes.subscribe(Filter::default());
     let task = Task::new("one").kind("deaf").timeout(timeout);
     let task = lanes.submit(task).await.unwrap();
-    let told = delta(&mut updates, task.id()).await;
-    let pids: Vec<&str> = told.split_whitespace().collect();
-    assert!(pids.len() > 2 && pids.iter().all(|pid| is_alive(pid)), "{told}");
+    let output = delta(&mut updates, task.id()).await;
+    let pids: Vec<&str> = output.split_whitespace().collect();
+    assert!(pids.len() > 2 && pids.iter().all(|pid| is_alive(pid)), "{output}");
     let next = lanes.submit(Task::new("one").kind("look").payload(&pids)).await.unwrap();
     stop(lanes, task.id()).await;
     assert_eq!(task.ending().await.unwrap().end, expected);
@@ -83,19 +83,19 @@ async fn next_in_line_finds_nothing(
 async fn a_cancelled_program_is_gone_before_its_slot_is_free() {
     let reason = laneway_core::CancelReason::Caller;
     let cancel = async |lanes: &Handle, task| drop(lanes.cancel(task).await.unwrap());
-    next_in_line_finds_nothing(&lanes(), Duration::from_secs(600), cancel, End::Cancelled { reason }).await;
+    next_task_finds_no_process(&lanes(), Duration::from_secs(600), cancel, End::Cancelled { reason }).await;
 }
 
 #[tokio::test]
-async fn a_program_that_takes_too_long_is_gone_before_its_slot_is_free() {
-    // Long enough for three processes to be started.
-    next_in_line_finds_nothing(&lanes(), Duration::from_secs(3), async |_, _| {}, End::TimedOut).await;
+async fn a_program_that_times_out_is_gone_before_its_slot_is_free() {
+    // The timeout leaves time to start three processes.
+    next_task_finds_no_process(&lanes(), Duration::from_secs(3), async |_, _| {}, End::TimedOut).await;
 }
 
 #[tokio::test]
 async fn a_shutdown_ends_programs() {
     let lanes = lanes();
-    // Longer than other handlers are waited for.
+    // Its grace is longer than the shutdown waits for other handlers.
     let deaf = sh("trap '' TERM; echo $$; sleep 1000").grace(Duration::from_millis(2200));
     lanes.command("deaf", deaf).unwrap();
     let mut updates = lanes.subscribe(Filter::default());
@@ -113,7 +113,7 @@ async fn fine(_: ToolUse) -> Result<(), ToolRefusal> {
     Ok(())
 }
 
-/// Tools that take a second, fail or panic; when each began is written down.
+/// Tools that take a second, fail or panic, and a record of when each started.
 fn with_tools(lanes: &Handle) -> Arc<Mutex<Vec<String>>> {
     let diary: Arc<Mutex<Vec<String>>> = Arc::default();
     let (notes, start) = (Arc::clone(&diary), tokio::time::Instant::now());
@@ -166,7 +166,7 @@ async fn direct_calls_of_a_turn_are_part_of_it() {
     lanes
         .handler("child", move |context: Context, _: Value| {
             noted.lock().unwrap().push(context.task());
-            // A task of the turn, whose parent is the turn.
+            // The turn is the parent of this task.
             async move { Ok(context.run(Task::new("main"), async { 7 }).await?) }
         })
         .unwrap();

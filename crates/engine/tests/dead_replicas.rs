@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_replica_leaves_no_ghost_after_its_lease() {
+async fn tasks_of_a_dead_replica_end_after_its_lease() {
     let ([a, b], stores) = replicas::<2>().await;
     a.configure(vec![block("work", "max_concurrency=1 lease=6s max_queued=10")]).await.unwrap();
     let running = a.slot(["work"]).await.unwrap();
@@ -30,12 +30,12 @@ async fn a_dead_replica_leaves_no_ghost_after_its_lease() {
     until(&b, "work", 1, 3).await;
     stores[0].go_away();
     let died = tokio::time::Instant::now();
-    // Waits behind the dead, and is the first of the living.
+    // This caller waits behind those of the dead replica, and is the first live one.
     let slot = b.slot(["work"]).await.unwrap();
     assert!(died.elapsed() <= secs(7), "{:?}", died.elapsed());
     assert_eq!(numbers(&b, "work").await, (1, 0));
     drop(slot);
-    // Back among the living, it learns that all of that is over.
+    // When the replica is back, it learns that its tasks have ended.
     stores[0].come_back();
     running.stop().wait().await;
     for ghost in ghosts {
@@ -44,8 +44,8 @@ async fn a_dead_replica_leaves_no_ghost_after_its_lease() {
     until(&a, "work", 0, 0).await;
 }
 
-/// Replicas whose handler says where it runs, and one task of a caller that is connected to the first of them: it waits in a
-/// lane whose slot the second has.
+/// Two replicas whose handler returns the replica's name, and a task of a caller at the first one. The task waits for a slot
+/// that the second replica holds.
 async fn connected() -> ([Handle; 2], [Arc<FaultyStore>; 2], TaskHandle, Slot) {
     let ([a, b], stores) = replicas::<2>().await;
     for (lanes, name) in [(&a, "a"), (&b, "b")] {
@@ -62,17 +62,17 @@ async fn connected() -> ([Handle; 2], [Arc<FaultyStore>; 2], TaskHandle, Slot) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_the_caller_runs_the_task_whoever_grants_it() {
+async fn the_replica_of_the_caller_runs_the_task_although_another_grants_it() {
     let ([_a, b], _, task, slot) = connected().await;
-    let anybodys = b.submit(Task::new("work").kind("work")).await.unwrap();
+    let unbound = b.submit(Task::new("work").kind("work")).await.unwrap();
     drop(slot);
     assert_eq!(task.wait().await.unwrap(), "a", "granted by b");
-    let ran = anybodys.wait().await.unwrap();
+    let ran = unbound.wait().await.unwrap();
     assert_eq!(ran, "a", "a freed the slot");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_caller_of_a_dead_replica_goes_with_it() {
+async fn a_waiting_task_of_a_dead_replicas_caller_is_cancelled() {
     let ([_a, b], stores, task, slot) = connected().await;
     stores[0].go_away();
     tokio::time::sleep(secs(6)).await;
@@ -84,7 +84,7 @@ async fn what_waits_for_a_caller_of_a_dead_replica_goes_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_caller_of_a_dead_replica_is_taken_back_if_it_was_granted_meanwhile() {
+async fn a_task_granted_to_a_dead_replicas_caller_is_lost_after_its_lease() {
     let ([_a, b], stores, task, slot) = connected().await;
     stores[0].go_away();
     drop(slot);
@@ -97,7 +97,7 @@ async fn what_waits_for_a_caller_of_a_dead_replica_is_taken_back_if_it_was_grant
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_caller_of_a_replica_that_ends_goes_on_at_others() {
+async fn after_a_shutdown_other_replicas_run_its_waiting_tasks() {
     let ([a, b], _, task, slot) = connected().await;
     let id = task.id();
     task.detach();
@@ -108,7 +108,7 @@ async fn what_waits_for_a_caller_of_a_replica_that_ends_goes_on_at_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_has_callers_shows_that_it_lives_for_as_long_as_they_wait() {
+async fn a_replica_with_waiting_callers_keeps_reporting_that_it_is_alive() {
     let ([_a, b], _, task, slot) = connected().await;
     tokio::time::sleep(secs(60)).await;
     assert_eq!(numbers(&b, "work").await, (1, 1));
@@ -117,7 +117,7 @@ async fn one_that_has_callers_shows_that_it_lives_for_as_long_as_they_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_of_a_dead_replica_is_taken_over_by_the_lane_s_rule() {
+async fn another_replica_retries_tasks_of_a_dead_one_by_their_retry_rule() {
     let ([a, b], stores) = replicas::<2>().await;
     a.configure(vec![block("again", "lease=6s retry=fixed"), block("once", "lease=6s")]).await.unwrap();
     let (started, mut starts) = mpsc::unbounded_channel();

@@ -1,5 +1,5 @@
-//! One may run, three may wait, five ask at once, at three engines that share a log: one runs, three wait in order, one is
-//! refused. Three hundred times, on each engine that can be shared.
+//! Three replicas share a lane of one slot and room for three. Of five callers at once, one gets the slot, three wait in
+//! order, and one is refused. The test repeats this 300 times on each shared store.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -53,15 +53,15 @@ async fn rounds(open: impl AsyncFn() -> Arc<dyn Store>) {
 type Answer = Result<Slot, RunError>;
 
 async fn one_round(replicas: &[Handle], round: u32) {
-    let (told, mut answers) = tokio::sync::mpsc::unbounded_channel::<Answer>();
+    let (answered, mut answers) = tokio::sync::mpsc::unbounded_channel::<Answer>();
     for asker in 0..5 {
         let lanes = replicas[(round as usize + asker) % replicas.len()].clone();
-        let told = told.clone();
-        // Nobody listens when a test has failed.
-        tokio::spawn(async move { drop(told.send(lanes.slot(["only"]).await)) });
+        let answered = answered.clone();
+        // The receiver is gone after a failure of the test.
+        tokio::spawn(async move { drop(answered.send(lanes.slot(["only"]).await)) });
     }
     let (mut running, mut refused) = (None, 0);
-    // The first two answers: one has the slot, one is refused. The others wait.
+    // Of the first two answers, one is the slot and one a refusal. The other callers wait.
     for _ in 0..2 {
         match answers.recv().await.unwrap() {
             Ok(slot) if running.is_none() => running = Some(slot),
@@ -74,7 +74,7 @@ async fn one_round(replicas: &[Handle], round: u32) {
     for lanes in replicas {
         assert_eq!(numbers(lanes, "only").await, (1, 3), "round {round}");
     }
-    // One after another, each when the one before has given it back.
+    // Each waiting caller gets the slot when the one before gives it back.
     for left in (0..3).rev() {
         drop(running.take());
         running =

@@ -1,4 +1,4 @@
-//! What is told of work that is over, and of the attempts of work that is not.
+//! The history of ended tasks, and the attempts of live ones.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -16,7 +16,7 @@ use laneway_store::{Finished, MemoryStore, state_word};
 use laneway_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
-/// The same queue in memory, in a store in memory, and on disk.
+/// Runs a check on an engine without a store, with a store in memory, and with a store on disk.
 async fn each(options: impl Fn() -> Options, check: impl AsyncFn(&Handle)) {
     check(&Handle::in_memory(options())).await;
     check(&Handle::open(Arc::new(MemoryStore::new()), options()).await.unwrap()).await;
@@ -51,10 +51,10 @@ async fn list(lanes: &Handle, filter: HistoryFilter) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn finished_work_is_listed_by_what_it_was() {
+async fn the_history_filters_ended_tasks() {
     each(Options::default, async |lanes| {
         with_handlers(lanes);
-        // Their priority tells them apart.
+        // Each task has its own priority, which identifies it.
         let tasks = [
             Task::new("main").session("ann").kind("echo"),
             Task::new("gpu").kind("fail"),
@@ -64,7 +64,7 @@ async fn finished_work_is_listed_by_what_it_was() {
         for (number, task) in (1..).zip(tasks) {
             drop(lanes.submit(task.priority(number).payload(number)).await.unwrap().ending().await.unwrap());
         }
-        // Closures leave no trace.
+        // Closures are not in the history.
         lanes.run(Task::new("main"), async {}).await.unwrap();
         let all = HistoryFilter::default;
         for (filter, expected) in [
@@ -84,7 +84,7 @@ async fn finished_work_is_listed_by_what_it_was() {
 }
 
 #[tokio::test]
-async fn a_list_goes_on_where_the_one_before_ended_also_while_work_ends() {
+async fn a_page_continues_after_the_last_one_while_tasks_end() {
     each(Options::default, async |lanes| {
         with_handlers(lanes);
         let run = async |number: u8| {
@@ -117,7 +117,7 @@ async fn over(lanes: &Handle, task: TaskId) -> (Finished, TaskRecord) {
 }
 
 #[tokio::test]
-async fn a_task_s_record_tells_every_attempt() {
+async fn a_task_s_record_has_every_attempt() {
     each(Options::default, async |lanes| {
         with_handlers(lanes);
         let retry = Retry { max_retries: 3, initial_delay: laneway_core::Millis(1), ..Retry::STANDARD };
@@ -143,7 +143,7 @@ async fn a_task_s_record_tells_every_attempt() {
 }
 
 #[tokio::test]
-async fn a_live_task_s_record_has_its_payload_and_what_was_tried_so_far() {
+async fn a_live_task_s_record_has_its_payload_and_its_attempts_so_far() {
     each(Options::default, async |lanes| {
         with_handlers(lanes);
         let retry = Retry { initial_delay: laneway_core::Millis(3_600_000), ..Retry::STANDARD };
@@ -165,7 +165,7 @@ async fn a_live_task_s_record_has_its_payload_and_what_was_tried_so_far() {
 }
 
 #[tokio::test]
-async fn what_was_tried_is_remembered_by_the_next_process_and_workers_by_name() {
+async fn attempts_and_names_of_workers_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let open = async |options| Handle::open(Arc::new(SqliteStore::open(dir.path()).unwrap()), options).await;
     let lanes = open(Options::default()).await.unwrap();
@@ -196,7 +196,7 @@ async fn what_was_tried_is_remembered_by_the_next_process_and_workers_by_name() 
 }
 
 #[tokio::test]
-async fn work_that_never_ran_is_remembered_with_what_it_was_to_do() {
+async fn the_history_has_the_payloads_of_tasks_that_never_ran() {
     let options = || {
         let mut options = Options::default();
         options.payloads_kept_max = 16;
@@ -234,7 +234,7 @@ async fn work_that_never_ran_is_remembered_with_what_it_was_to_do() {
 }
 
 #[tokio::test]
-async fn work_that_nobody_waits_for_is_accepted_run_and_remembered_all_the_same() {
+async fn a_task_without_a_waiting_caller_is_accepted_run_and_remembered() {
     each(Options::default, async |lanes| {
         with_handlers(lanes);
         let mut spec = Box::new(TaskSpec::new(name("echo"), vec![lane("main")]));
@@ -246,7 +246,7 @@ async fn work_that_nobody_waits_for_is_accepted_run_and_remembered_all_the_same(
         let again = lanes.submit_detached(lanes.new_id(), spec, Some("7".into())).await.unwrap();
         assert_eq!((again.task, again.joined, again.standing.status), (first.task, true, None));
         let refused = lanes
-            .submit_detached(lanes.new_id(), Box::new(TaskSpec::new(name("nobody"), vec![])), None)
+            .submit_detached(lanes.new_id(), Box::new(TaskSpec::new(name("missing"), vec![])), None)
             .await;
         assert!(matches!(refused, Err(Error::NoHandler { .. })), "{refused:?}");
     })
@@ -254,7 +254,7 @@ async fn work_that_nobody_waits_for_is_accepted_run_and_remembered_all_the_same(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_history_is_as_long_and_as_old_as_it_may_be() {
+async fn the_history_is_limited_by_length_and_by_age() {
     let mut options = Options::default();
     (options.history_max, options.history_for) = (3, Some(secs(60)));
     let lanes = Handle::in_memory(options);
@@ -287,7 +287,7 @@ async fn a_store_s_history_is_trimmed_with_its_snapshots() {
 }
 
 #[test]
-fn every_end_has_its_word() {
+fn every_end_has_its_own_word() {
     let reason = laneway_core::CancelReason::Caller;
     let ends = [
         End::Completed,

@@ -1,4 +1,4 @@
-//! What the store has to do with it: recovery, outages, rivals, a log that stays short.
+//! The engine and its store: recovery, outages, rivals, and the length of the log.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -16,7 +16,7 @@ use laneway_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-/// A handle that is gone without a word, as after a crash: its runtime is dropped in the middle of everything.
+/// Runs `work` and then drops its runtime with all handles, as in a crash.
 fn crash<T: Send + 'static>(
     store: &Arc<dyn Store>,
     options: Options,
@@ -34,7 +34,7 @@ fn memory() -> Arc<dyn Store> {
 }
 
 #[tokio::test]
-async fn a_full_lane_refuses_while_a_batch_is_being_stored_and_other_calls_wait_for_it() {
+async fn during_an_append_a_full_lane_refuses_at_once_and_other_calls_wait() {
     let store = Arc::new(FaultyStore::new(memory()));
     let lanes = Handle::open(Arc::clone(&store) as Arc<dyn Store>, Options::default()).await.unwrap();
     let blocks = ["full", "other"].map(|name| block(name, "handler=external max_queued=2"));
@@ -66,7 +66,7 @@ async fn a_full_lane_refuses_while_a_batch_is_being_stored_and_other_calls_wait_
 }
 
 #[test]
-fn after_a_crash_waiting_work_goes_on_and_running_work_follows_the_lane_s_rule() {
+fn after_a_crash_waiting_tasks_run_and_running_tasks_follow_their_retry_rule() {
     let store = memory();
     let (once, again, waiting) = crash(&store, Options::default(), async |lanes: Handle| {
         let handler = |_: Context, _: Value| std::future::pending::<Result<(), Failure>>();
@@ -78,7 +78,7 @@ fn after_a_crash_waiting_work_goes_on_and_running_work_follows_the_lane_s_rule()
         let once = submit(Task::new("a").payload("once")).await;
         let again = submit(Task::new("b").payload("again").retry(Retry::STANDARD)).await;
         let waiting = submit(Task::new("b").payload("waiting")).await;
-        // Closures end with their program: neither of these comes back.
+        // Slots end with their program, so that neither of these survives.
         std::mem::forget(lanes.slot(["c"]).await.unwrap());
         let line = tokio::spawn({
             let lanes = lanes.clone();
@@ -92,7 +92,7 @@ fn after_a_crash_waiting_work_goes_on_and_running_work_follows_the_lane_s_rule()
     let work = |context: Context, payload: Value| async move { Ok(json!([payload, context.attempt()])) };
     let options = Options::default().handler("work", work).unwrap();
     crash(&store, options, async |lanes: Handle| {
-        // Nobody waits for the lease of a process that is known to be dead.
+        // The new process owns the store, so the old one is dead, and its leases end at once.
         let at_once = tokio::time::timeout(secs(10), lanes.wait_for(once)).await.unwrap();
         assert_eq!(at_once.unwrap().end, End::Lost);
         assert_eq!(lanes.wait_for(again).await.unwrap().into_result(), Ok(json!(["again", 2])));
@@ -120,13 +120,13 @@ async fn a_store_on_disk_is_closed_by_a_shutdown_and_opened_again() {
     assert_eq!((claims[0].task, claims[0].payload.as_deref()), (id, Some(&br#"{"frame":1}"#[..])));
     lanes.complete(id, claims[0].fence, Some("3".into())).await.unwrap();
     assert_eq!(lanes.ending_of(id).await.unwrap().into_result(), Ok(json!(3)));
-    // Nobody needs the payload any more.
+    // A second caller gets the same result, although the payload is no longer needed.
     assert_eq!(lanes.wait_for(id).await.unwrap().attempts, 1);
     lanes.shutdown(secs(5)).await;
 }
 
 #[tokio::test]
-async fn a_task_that_was_claimed_stays_its_worker_s_over_a_restart() {
+async fn a_worker_keeps_its_claim_across_a_restart() {
     let store = memory();
     let (id, fence) = {
         let lanes = Handle::open(Arc::clone(&store), Options::default()).await.unwrap();
@@ -162,7 +162,7 @@ async fn a_lost_reply_and_a_rival_change_nothing_for_the_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_store_is_away_nothing_is_granted_and_running_work_goes_on_and_reports_later() {
+async fn while_the_store_is_away_nothing_is_granted_and_running_tasks_report_later() {
     let store = Arc::new(FaultyStore::new(memory()));
     let lanes = Handle::open(store.clone(), Options::default()).await.unwrap();
     let (finish, finished) = oneshot::channel::<u32>();
@@ -179,7 +179,7 @@ async fn while_the_store_is_away_nothing_is_granted_and_running_work_goes_on_and
     let refused = lanes.slot(["main"]).await.err().unwrap();
     assert_eq!(refused.code(), "STORE_UNAVAILABLE");
     finish.send(5).unwrap();
-    // For much longer than a lease: whatever runs here was alive all along.
+    // The outage is much longer than a lease, but attempts of this process stay alive.
     tokio::time::sleep(secs(200)).await;
     assert_eq!(lanes.snapshot().await.unwrap_err().code(), "STORE_UNAVAILABLE");
     store.come_back();
@@ -191,7 +191,7 @@ async fn while_the_store_is_away_nothing_is_granted_and_running_work_goes_on_and
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_kept_although_the_caller_was_told_unavailable_runs_when_the_store_is_back() {
+async fn a_stored_task_runs_after_the_outage_although_its_caller_got_unavailable() {
     let store = Arc::new(FaultyStore::new(memory()));
     let lanes = Handle::open(store.clone(), Options::default()).await.unwrap();
     let (tell, mut ran) = mpsc::unbounded_channel();
@@ -201,14 +201,14 @@ async fn what_was_kept_although_the_caller_was_told_unavailable_runs_when_the_st
             async move { tell.send(payload).map_err(Failure::new) }
         })
         .unwrap();
-    // The append is written, its reply is lost, and so are the repetitions.
+    // The store keeps the append but loses its reply, and it refuses the retries.
     for fault in [Fault::ReplyLost, Fault::NotWritten, Fault::NotWritten] {
         store.plan(fault);
     }
     let refused = lanes.submit(Task::new("main").kind("work").payload(1)).await.err().unwrap();
     assert_eq!(refused.code(), "STORE_UNAVAILABLE");
     assert_eq!(ran.recv().await, Some(1));
-    // A slot whose caller has gone is given back.
+    // The engine gives a slot back if its caller got an error.
     for fault in [Fault::ReplyLost, Fault::NotWritten, Fault::NotWritten] {
         store.plan(fault);
     }
@@ -222,7 +222,7 @@ async fn what_was_kept_although_the_caller_was_told_unavailable_runs_when_the_st
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_starts_when_it_is_accepted_has_its_payload_whatever_becomes_of_the_store() {
+async fn a_task_that_starts_at_once_gets_its_payload_without_a_read_from_the_store() {
     let store = Arc::new(FaultyStore::new(memory()));
     let lanes = Handle::open(store.clone(), Options::default()).await.unwrap();
     let (tell, mut ran) = mpsc::unbounded_channel();
@@ -241,7 +241,7 @@ async fn what_starts_when_it_is_accepted_has_its_payload_whatever_becomes_of_the
     while store.planned() > 0 {
         tokio::task::yield_now().await;
     }
-    // What is being written is written; nothing can be read after it.
+    // The store completes the current append, and then allows no reads.
     store.go_away();
     store.go_on();
     let ran_both = async { (ran.recv().await, ran.recv().await) };
@@ -254,7 +254,7 @@ async fn what_starts_when_it_is_accepted_has_its_payload_whatever_becomes_of_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_task_of_a_turn_gets_its_own_payload_whichever_of_them_start() {
+async fn each_task_of_a_batch_gets_its_own_payload_whichever_of_them_start() {
     let store = Arc::new(FaultyStore::new(memory()));
     let lanes = Handle::open(store.clone(), Options::default()).await.unwrap();
     let (tell, mut ran) = mpsc::unbounded_channel();
@@ -273,16 +273,16 @@ async fn each_task_of_a_turn_gets_its_own_payload_whichever_of_them_start() {
     while store.planned() > 0 {
         tokio::task::yield_now().await;
     }
-    // Asked for while the store writes, so decided together. Lanes take one at a time: of each pair one waits.
+    // These arrive during an append, so the next batch decides them all. Each lane has one slot, so one of each pair waits.
     let pairs = ["a", "a", "b", "b", "c", "c"].into_iter().enumerate();
     let mut tasks: Vec<_> =
         pairs.map(|(at, lane)| submit(Task::new(lane).payload(json!([lane, at])))).collect();
     tasks.push(submit(Task::new("none")));
-    // On one thread all of them have asked when this task has its turn again.
+    // On one thread, all of them have sent their commands when this task runs again.
     tokio::task::yield_now().await;
     let is_answered = |task: &tokio::task::JoinHandle<_>| task.is_finished();
-    assert!(!is_answered(&first) && !tasks.iter().any(is_answered), "nothing is answered before it is kept");
-    assert_eq!(ran.try_recv().ok(), None, "nor does it run");
+    assert!(!is_answered(&first) && !tasks.iter().any(is_answered), "no answer comes before the append");
+    assert_eq!(ran.try_recv().ok(), None, "no task runs before the append");
     store.go_on();
     for task in std::iter::once(first).chain(tasks) {
         task.await.unwrap().unwrap().wait().await.unwrap();
@@ -300,7 +300,7 @@ async fn each_task_of_a_turn_gets_its_own_payload_whichever_of_them_start() {
 }
 
 #[tokio::test]
-async fn the_log_stays_short_and_nothing_is_forgotten() {
+async fn the_log_stays_short_and_keeps_all_live_tasks() {
     let store = memory();
     let mut options = Options::default();
     options.snapshot_every = 100;
@@ -326,7 +326,7 @@ async fn the_log_stays_short_and_nothing_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_with_tasks_that_nothing_here_runs_is_not_opened_unless_they_may_fail() {
+async fn a_store_with_tasks_without_a_handler_is_refused_unless_they_may_fail() {
     let store = memory();
     let lanes = Handle::open(Arc::clone(&store), Options::default()).await.unwrap();
     let echo = |_: Context, payload: Value| async move { Ok(payload) };
@@ -334,7 +334,7 @@ async fn a_store_with_tasks_that_nothing_here_runs_is_not_opened_unless_they_may
     lanes.handler("work", echo).unwrap();
     let held = lanes.slot(["cron"]).await.unwrap();
     let id = lanes.submit(Task::new("cron").kind("work").payload(4)).await.unwrap().id();
-    // A worker runs these, so nothing here needs to.
+    // A worker runs this task, so the engine needs no handler.
     lanes.submit(Task::new("gpu").kind("render")).await.unwrap().detach();
     lanes.shutdown(secs(0)).await;
     drop(held);
@@ -349,13 +349,13 @@ async fn a_store_with_tasks_that_nothing_here_runs_is_not_opened_unless_they_may
     let error: Arc<str> = "nothing here runs tasks of kind work".into();
     assert_eq!(lanes.wait_for(id).await.unwrap().end, End::Failed { error });
     assert_eq!(numbers(&lanes, "cron").await, (0, 0));
-    // Nothing is lost: the dead letter runs as soon as somebody can run it.
+    // The dead letter can be redriven once there is a handler.
     lanes.handler("work", echo).unwrap();
     assert_eq!(lanes.redrive(id).await.unwrap().wait().await, Ok(json!(4)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn processes_that_share_a_store_know_which_attempts_are_their_own() {
+async fn processes_that_share_a_store_know_their_own_attempts() {
     let store = MemoryStore::new();
     let runs: Arc<std::sync::Mutex<Vec<&str>>> = Arc::default();
     let open = async |name: &'static str| {
@@ -374,7 +374,7 @@ async fn processes_that_share_a_store_know_which_attempts_are_their_own() {
     let task = first.submit(Task::new("main").kind("work").payload(1)).await.unwrap();
     let owner = first.task(task.id()).await.unwrap().unwrap().running.unwrap().owner;
     assert!(owner.replica().is_some_and(|replica| replica != ReplicaId::SOLE), "{owner:?}");
-    // Who comes second neither ends what the first runs nor runs it too, also when it has to catch up.
+    // The second process neither ends nor repeats attempts of the first, also when it catches up with the log.
     let second = open("second").await;
     let seen = second.task(task.id()).await.unwrap().unwrap().running.unwrap();
     assert_eq!((seen.owner, seen.stopping), (owner, false));

@@ -1,4 +1,5 @@
-//! A log that went back, as after a failover or from a backup: it is told, and what was accepted here is restored.
+//! A log that lost its newest batches, after a failover or from a backup. Each replica reports it and re-submits the tasks
+//! that it accepted.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -18,11 +19,11 @@ use laneway_store::{
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
+async fn a_lost_log_is_reported_to_subscribers_and_waiting_callers_and_never_forks() {
     let memory = Arc::new(Lossy::default());
     let a = Handle::join(Arc::clone(&memory) as Arc<dyn Store>, options()).await.unwrap();
     a.handler("work", |_: Context, (): ()| std::future::pending::<Result<(), Failure>>()).unwrap();
-    // What may have been done is not done again, unless it may be.
+    // A task that may have run does not run again, unless it has retries.
     let lost = a.submit(Task::new("work").kind("work")).await.unwrap().id();
     let again = a.submit(Task::new("others").kind("work").retry(Retry::STANDARD)).await.unwrap().id();
     let mut updates = a.subscribe(Filter::lane(lane("elsewhere")));
@@ -32,19 +33,20 @@ async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
     });
     tokio::task::yield_now().await;
     memory.go_back(0).await;
-    assert!(a.slot(["work"]).await.is_ok(), "it goes on from what there is");
-    let Some(Update::LogLost { known, found, lost: told, restored, ends_restored }) = updates.next().await
+    assert!(a.slot(["work"]).await.is_ok(), "it continues from the rest of the log");
+    let Some(Update::LogLost { known, found, lost: reported, restored, ends_restored }) =
+        updates.next().await
     else {
-        panic!("it is told")
+        panic!("no report")
     };
-    assert_eq!((known, found, told, restored), (Version(2), Version(0), vec![lost], vec![again]));
+    assert_eq!((known, found, reported, restored), (Version(2), Version(0), vec![lost], vec![again]));
     assert_eq!(ends_restored, [lost]);
-    assert_eq!(waits.await.unwrap().unwrap().end, End::Lost, "whoever waited hears it");
-    assert_eq!(a.wait_for(lost).await.unwrap().end, End::Lost, "and whoever asks later");
+    assert_eq!(waits.await.unwrap().unwrap().end, End::Lost, "a waiting caller gets the end");
+    assert_eq!(a.wait_for(lost).await.unwrap().end, End::Lost, "a later caller gets the end");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_log_lost_is_restored_by_whoever_accepted_it() {
+async fn each_replica_resubmits_the_lost_tasks_that_it_accepted() {
     let memory = Arc::new(Lossy::default());
     let store = || Arc::clone(&memory) as Arc<dyn Store>;
     let [a, b] =
@@ -70,11 +72,11 @@ async fn what_a_log_lost_is_restored_by_whoever_accepted_it() {
     let mut updates = a.subscribe(Filter::lane(lane("nowhere")));
     memory.go_back(0).await;
     drop(a.slot(["elsewhere"]).await.unwrap());
-    let Some(Update::LogLost { lost, restored, .. }) = updates.next().await else { panic!("it is told") };
+    let Some(Update::LogLost { lost, restored, .. }) = updates.next().await else { panic!("no report") };
     assert!(restored.contains(&mine.id()) && restored.len() == 2 && !lost.contains(&mine.id()));
     assert!(
         lost.contains(&theirs.id()) && lost.contains(&held.task()),
-        "the other's, and slots that were held"
+        "tasks of the other replica and held slots are lost"
     );
     drop(held);
     let (mine, theirs) = (mine.id(), theirs.id());
@@ -83,14 +85,14 @@ async fn what_a_log_lost_is_restored_by_whoever_accepted_it() {
     assert_eq!(b.wait_for(theirs).await.unwrap().into_result().unwrap(), 3);
     waits.await.unwrap().unwrap();
     assert!(matches!(a.message_ended(message).await, Ok(MessageEnd::Delivered { .. })));
-    // Under the limit that held, and with fences that nobody had.
+    // The old limit still holds, and fences are new.
     let slot = a.slot(["work"]).await.unwrap();
     assert!(slot.fence() > fence);
     assert!(b.try_slot(["work"]).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_ended_in_the_part_that_a_log_lost_is_told_once_more_and_not_done_again() {
+async fn ends_in_the_lost_part_are_reported_again_and_their_tasks_do_not_run_again() {
     let memory = Arc::new(Lossy::default());
     let a = Handle::join(Arc::clone(&memory) as Arc<dyn Store>, options()).await.unwrap();
     let done = Arc::new(Mutex::new(Vec::new()));
@@ -117,7 +119,7 @@ async fn what_ended_in_the_part_that_a_log_lost_is_told_once_more_and_not_done_a
         submitted.detach();
         id
     };
-    // In the log that is left the first runs, the others wait, and the last was never asked for.
+    // In the rest of the log, the first task runs, the next two wait, and the last is unknown.
     let mut tasks = vec![task(1).await, task(2).await, task(9).await];
     until(&a, "work", 1, 2).await;
     let kept = memory.len();
@@ -128,7 +130,7 @@ async fn what_ended_in_the_part_that_a_log_lost_is_told_once_more_and_not_done_a
     memory.go_back(kept).await;
     drop(a.slot(["elsewhere"]).await.unwrap());
     let Some(Update::LogLost { lost, restored, ends_restored, .. }) = updates.next().await else {
-        panic!("it is told")
+        panic!("no report")
     };
     let mut sorted = tasks.clone();
     sorted.sort_unstable();
@@ -139,11 +141,11 @@ async fn what_ended_in_the_part_that_a_log_lost_is_told_once_more_and_not_done_a
         ends.push(a.wait_for(*task).await.unwrap().into_result().ok());
     }
     assert_eq!(ends, [Some(json!(10)), Some(json!(20)), None, Some(json!(40))]);
-    assert_eq!(*done.lock().unwrap(), [1, 2, 9, 4], "each once");
+    assert_eq!(*done.lock().unwrap(), [1, 2, 9, 4], "each task ran once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_task_that_was_tried_again_the_last_attempt_is_told_once_more() {
+async fn the_last_attempt_of_a_retried_task_is_reported_again() {
     let memory = Arc::new(Lossy::default());
     let a = Handle::join(Arc::clone(&memory) as Arc<dyn Store>, options()).await.unwrap();
     let tries = |context: Context, (): ()| async move {
@@ -175,12 +177,12 @@ async fn of_a_task_that_was_tried_again_the_last_attempt_is_told_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_that_a_log_lost_are_restored_and_nobody_s_newer_ones_replaced() {
+async fn lost_settings_are_set_again_without_replacing_newer_ones() {
     let memory = Arc::new(Lossy::default());
     let store = || Arc::clone(&memory) as Arc<dyn Store>;
     let [a, b] =
         [Handle::join(store(), options()).await.unwrap(), Handle::join(store(), options()).await.unwrap()];
-    // How many slots there are.
+    // The number of slots in a lane.
     let limit = async |lanes: &Handle, name: &str| {
         let mut slots = Vec::new();
         while let Ok(slot) = lanes.try_slot([name]).await {
@@ -195,7 +197,7 @@ async fn settings_that_a_log_lost_are_restored_and_nobody_s_newer_ones_replaced(
     a.configure(vec![one]).await.unwrap();
     b.configure(vec![two]).await.unwrap();
     memory.go_back(kept).await;
-    // Whoever notices first knows of both, but answers only for its own.
+    // The first replica to notice knows both settings, but sets only its own again.
     drop(a.slot(["one"]).await.unwrap());
     assert_eq!((limit(&a, "one").await, limit(&a, "two").await), (2, 1));
     drop(b.slot(["two"]).await.unwrap());
@@ -203,7 +205,7 @@ async fn settings_that_a_log_lost_are_restored_and_nobody_s_newer_ones_replaced(
 }
 
 #[tokio::test(start_paused = true)]
-async fn notes_that_a_log_lost_are_restored_by_whoever_knows_them() {
+async fn a_replica_sets_lost_notes_again() {
     let memory = Arc::new(Lossy::default());
     let store = || Arc::clone(&memory) as Arc<dyn Store>;
     let [a, b] =
@@ -223,7 +225,7 @@ async fn notes_that_a_log_lost_are_restored_by_whoever_knows_them() {
     assert_eq!(b.notes("").await.unwrap(), [pair("k", "2"), pair("l", "3")]);
 }
 
-/// A store that can lose its newest batches, or all of them, as an engine without a disk does.
+/// A store that can lose its newest batches, or all of them, like a backend without a disk.
 #[derive(Default)]
 struct Lossy {
     store: Mutex<MemoryStore>,
@@ -231,12 +233,12 @@ struct Lossy {
 }
 
 impl Lossy {
-    /// How many batches were appended.
+    /// The number of batches in the log.
     fn len(&self) -> usize {
         self.appended.lock().unwrap().len()
     }
 
-    /// Loses all batches but the first ones.
+    /// Loses all batches after the first `kept`.
     async fn go_back(&self, kept: usize) {
         let older = MemoryStore::new();
         let first = self.appended.lock().unwrap()[..kept].to_vec();
@@ -252,7 +254,7 @@ impl Lossy {
     }
 }
 
-/// Passes a question on to the store of the moment.
+/// Forwards a call to the current store.
 macro_rules! pass {
     ($self:ident, $store:ident => $answer:expr) => {{
         let $store = $self.now();

@@ -1,4 +1,4 @@
-//! What runs say at one engine, heard at another that shares the log.
+//! A replica streams the output of attempts to subscribers at another replica.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -28,22 +28,22 @@ async fn two() -> [Handle; 2] {
     [a, b]
 }
 
-/// What is said until a task ends.
-async fn said(updates: &mut Subscription) -> Vec<String> {
-    let mut said = Vec::new();
+/// The output until a task ends.
+async fn output(updates: &mut Subscription) -> Vec<String> {
+    let mut output = Vec::new();
     while let Some(update) = updates.next().await {
         match update {
-            Update::Delta { text, .. } => said.push(text.to_string()),
-            Update::Progress { value, .. } => said.push(value.to_string()),
+            Update::Delta { text, .. } => output.push(text.to_string()),
+            Update::Progress { value, .. } => output.push(value.to_string()),
             Update::Event { event, .. } if matches!(*event, Event::Ended { .. }) => break,
             _ => {}
         }
     }
-    said
+    output
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_wants_to_hear_another_hears_it_in_order_and_before_the_end() {
+async fn a_subscriber_everywhere_gets_output_of_another_replica_in_order_and_before_the_end() {
     let [a, b] = two().await;
     let filter = |name: &str| Filter::lane(lane(name));
     let [mut here, mut there] = [a.subscribe(filter("work")), b.subscribe(filter("work").everywhere())];
@@ -53,7 +53,7 @@ async fn who_wants_to_hear_another_hears_it_in_order_and_before_the_end() {
     for _ in 0..20 {
         a.submit(Task::new("work").kind("talk")).await.unwrap().wait().await.unwrap();
         assert_eq!(
-            (said(&mut here).await, said(&mut there).await),
+            (output(&mut here).await, output(&mut there).await),
             (all.map(String::from).to_vec(), all.map(String::from).to_vec())
         );
     }
@@ -62,5 +62,5 @@ async fn who_wants_to_hear_another_hears_it_in_order_and_before_the_end() {
     let mut there = b.subscribe(filter("work"));
     tokio::time::sleep(Duration::from_millis(50)).await;
     a.submit(Task::new("work").kind("talk")).await.unwrap().wait().await.unwrap();
-    assert_eq!(said(&mut there).await, Vec::<String>::new());
+    assert_eq!(output(&mut there).await, Vec::<String>::new());
 }

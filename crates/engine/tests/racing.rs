@@ -1,4 +1,4 @@
-//! Many threads at once: limits hold, nothing is lost, nobody waits for ever.
+//! Many threads at once: limits hold, no slot is lost, and every caller gets an answer.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -14,7 +14,7 @@ use laneway_store::MemoryStore;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-/// Many callers, some of whom give up, some of whose tasks are cancelled.
+/// Starts many callers. Some give up, and some cancel their tasks.
 async fn rush(lanes: Handle) {
     lanes.configure(vec![block("busy", "max_concurrency=3 max_queued=100000")]).await.unwrap();
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -41,7 +41,7 @@ async fn rush(lanes: Handle) {
                 }
                 1 => {
                     let task = lanes.submit(Task::new("busy").kind("work")).await.unwrap();
-                    // However the race ends, there is one end; the slot is not lost.
+                    // The race between the cancel and the end may have either result, but must not lose the slot.
                     let cancelled = task.cancel().await.is_ok();
                     match task.ending().await.unwrap().end {
                         End::Completed => {}
@@ -66,7 +66,7 @@ async fn rush(lanes: Handle) {
     callers.join_all().await;
     let most = most.load(Ordering::SeqCst);
     assert!((2..=3).contains(&most), "{most} ran at once in a lane of 3");
-    // What was given up or cancelled last may still be on its way.
+    // The last cancels may still be on their way.
     let left = lanes.take(Task::new("busy").priority(0)).await.unwrap();
     drop(left);
     while numbers(&lanes, "busy").await != (0, 0) {
@@ -82,12 +82,12 @@ async fn in_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn through_the_loop() {
+async fn with_a_store() {
     rush(Handle::open(Arc::new(MemoryStore::new()), Options::default()).await.unwrap()).await;
 }
 
 #[test]
-fn slots_are_dropped_on_threads_that_know_no_runtime() {
+fn a_slot_may_be_dropped_on_a_thread_without_a_runtime() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
     let lanes = runtime.block_on(async { lanes() });

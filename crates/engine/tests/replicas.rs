@@ -1,4 +1,4 @@
-//! Several engines on one log: one queue, whoever is asked, whoever dies.
+//! Several replicas on one log share their lanes, whichever of them gets a call and whichever of them dies.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -44,7 +44,7 @@ async fn a_limit_holds_over_all_replicas() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_one_accepts_another_may_run_and_its_caller_has_the_result() {
+async fn a_replica_may_run_tasks_of_another_and_the_caller_gets_the_result() {
     let ([a, b], _) = replicas::<2>().await;
     for (lanes, name) in [(&a, "a"), (&b, "b")] {
         lanes
@@ -66,11 +66,11 @@ async fn work_that_one_accepts_another_may_run_and_its_caller_has_the_result() {
         assert_eq!(result[0], json!(number));
         by.insert(result[1].clone().to_string());
     }
-    assert_eq!(by.len(), 2, "both had their share");
+    assert_eq!(by.len(), 2, "both replicas ran tasks");
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_can_be_asked_of_any_replica() {
+async fn every_replica_accepts_every_call() {
     let ([a, b], _) = replicas::<2>().await;
     b.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
     until(&a, "work", 0, 0).await;
@@ -80,7 +80,7 @@ async fn everything_can_be_asked_of_any_replica() {
         async move { a.slot(["work"]).await.map(drop) }
     });
     until(&b, "work", 1, 1).await;
-    // Cancel reaches the one that runs it.
+    // The cancel reaches the owner of the attempt.
     b.cancel(slot.task()).await.unwrap();
     slot.stop().wait().await;
     drop(slot);
@@ -93,20 +93,20 @@ async fn everything_can_be_asked_of_any_replica() {
     until(&a, "work", 1, 1).await;
     assert_eq!(a.clear(lane("work")).await.unwrap(), 1);
     assert!(matches!(line.await.unwrap(), Err(RunError::Ended(End::Cancelled { .. }))));
-    // A slot that was taken away by force is stale, and the next one has it.
+    // After a forced release the old slot is stale, and the next caller gets it.
     b.force_release(lane("work")).await.unwrap();
     slot.stop().wait().await;
     let next = b.slot(["work"]).await.unwrap();
     drop(slot);
-    assert!(b.try_slot(["work"]).await.is_err(), "what the released one reports frees nothing");
+    assert!(b.try_slot(["work"]).await.is_err(), "a report of the stale slot frees nothing");
     drop(next);
     until(&a, "work", 0, 0).await;
     b.pause(lane("work")).await.unwrap();
-    assert!(a.try_slot(["work"]).await.is_err(), "a pause is there for everybody");
+    assert!(a.try_slot(["work"]).await.is_err(), "a pause holds at every replica");
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_store_is_away_nothing_is_granted_and_what_runs_reports_later() {
+async fn while_the_store_is_away_nothing_is_granted_and_running_tasks_report_later() {
     let ([a, b], stores) = replicas::<2>().await;
     a.configure(vec![block("work", "max_concurrency=1 lease=6s")]).await.unwrap();
     let (finish, finished) = tokio::sync::oneshot::channel::<()>();
@@ -120,7 +120,7 @@ async fn while_the_store_is_away_nothing_is_granted_and_what_runs_reports_later(
         let refused = lanes.slot(["work"]).await.err().unwrap();
         assert_eq!(refused.code(), "STORE_UNAVAILABLE");
     }
-    // Longer than the lease: it runs on, and whoever comes back first does not bury it.
+    // The outage is longer than the lease. The attempt continues, and the first replica to return does not end it.
     tokio::time::sleep(secs(20)).await;
     stores[1].come_back();
     until_answers(&b).await;
@@ -134,7 +134,7 @@ async fn while_the_store_is_away_nothing_is_granted_and_what_runs_reports_later(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_s_own_lease_does_not_lapse_by_the_time_in_which_nobody_could_renew_it() {
+async fn a_worker_s_lease_does_not_lapse_during_an_outage_of_the_store() {
     let ([a, b], stores) = replicas::<2>().await;
     a.configure(vec![block("gpu", "handler=external lease=30s max_redelivery=0")]).await.unwrap();
     let id = a.submit(Task::new("gpu").kind("work")).await.unwrap().id();
@@ -149,7 +149,7 @@ async fn a_worker_s_own_lease_does_not_lapse_by_the_time_in_which_nobody_could_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_that_is_held_from_elsewhere_outlives_the_replica_that_gave_it_until_its_lease() {
+async fn an_external_slot_outlives_the_replica_that_granted_it_until_its_lease() {
     let ([a, b], _) = replicas().await;
     a.configure(vec![block("work", "max_concurrency=1 lease=9s")]).await.unwrap();
     let mut spec = TaskSpec::new(Name::new("held").unwrap(), vec![LaneName::new("work").unwrap()]);
@@ -158,7 +158,7 @@ async fn a_slot_that_is_held_from_elsewhere_outlives_the_replica_that_gave_it_un
     until(&b, "work", 1, 0).await;
     a.shutdown(Duration::ZERO).await;
     tokio::time::sleep(secs(2)).await;
-    assert_eq!(numbers(&b, "work").await, (1, 0), "its holder has heard nothing");
+    assert_eq!(numbers(&b, "work").await, (1, 0), "its owner still uses it");
     tokio::time::sleep(secs(9)).await;
     until(&b, "work", 0, 0).await;
 }
@@ -170,7 +170,7 @@ async fn until_answers(lanes: &Handle) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_was_lost_is_found_out_whoever_went_on_meanwhile() {
+async fn a_replica_finds_its_append_after_a_lost_reply_although_another_has_appended() {
     let ([a, b], stores) = replicas::<2>().await;
     for fault in [Fault::ReplyLost, Fault::NotWritten, Fault::Overtaken] {
         stores[0].plan(fault);
@@ -184,7 +184,7 @@ async fn a_reply_that_was_lost_is_found_out_whoever_went_on_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_older_program_stops_at_what_a_newer_one_wrote() {
+async fn an_older_program_stops_at_a_batch_of_a_newer_one() {
     let memory = MemoryStore::new();
     let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
     a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
@@ -197,19 +197,19 @@ async fn an_older_program_stops_at_what_a_newer_one_wrote() {
     memory.append(newer).await.unwrap();
     let refused = a.snapshot().await.err().unwrap();
     assert!(matches!(refused, Error::Broken(_)) && refused.to_string().contains("newer version of Laneway"));
-    // It decides nothing any more, and nothing follows what it cannot read.
+    // It decides nothing further, and appends nothing after the batch that it cannot read.
     assert!(matches!(a.slot(["work"]).await, Err(RunError::Refused(Error::Broken(_)))));
     assert_eq!(memory.head().await.unwrap(), Head { version, batch });
 }
 
-/// The author of what an engine appends.
+/// The author of an engine's batches.
 async fn author_of(lanes: &Handle, memory: &MemoryStore) -> Author {
     drop(lanes.slot(["elsewhere"]).await.unwrap());
     memory.head().await.unwrap().batch.author()
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_dies_with_the_append_turn_holds_nobody_up_for_long() {
+async fn a_replica_that_dies_with_the_append_turn_delays_others_only_briefly() {
     let memory = MemoryStore::new();
     let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
     let b = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
@@ -220,7 +220,7 @@ async fn one_that_dies_with_the_append_turn_holds_nobody_up_for_long() {
     drop(b.slot(["other"]).await.unwrap());
     let waited = began.elapsed();
     assert!(waited >= Duration::from_millis(50) && waited < Duration::from_millis(100), "{waited:?}");
-    // Nobody waits for it twice.
+    // Replicas do not wait for it a second time.
     let began = tokio::time::Instant::now();
     drop((b.slot(["third"]).await.unwrap(), a.slot(["fourth"]).await.unwrap()));
     drop(slot);
@@ -228,7 +228,7 @@ async fn one_that_dies_with_the_append_turn_holds_nobody_up_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_passed_the_append_turn_and_has_nothing_to_append_passes_it_on() {
+async fn a_replica_with_nothing_to_append_passes_the_append_turn_on() {
     let memory = MemoryStore::new();
     let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
     let b = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
@@ -245,11 +245,11 @@ async fn whoever_is_passed_the_append_turn_and_has_nothing_to_append_passes_it_o
         }
         assert_eq!(memory.head().await.unwrap().batch.author(), idle, "it appended a batch without events");
         if is_asked {
-            // What is refused appends nothing either.
+            // A refusal appends nothing.
             assert_eq!(a.slot(["work"]).await.err().unwrap().code(), "AT_CAPACITY");
         }
         drop(b.slot(["other"]).await.unwrap());
-        assert_eq!(began.elapsed(), Duration::ZERO, "nobody waits for it");
+        assert_eq!(began.elapsed(), Duration::ZERO, "no replica waits for it");
         drop(slot);
         until(&a, "work", 0, 0).await;
     }
@@ -273,7 +273,7 @@ fn slow_down(store: &Arc<FaultyStore>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_that_contend_append_in_turn_and_seldom_in_vain() {
+async fn contending_replicas_append_in_turn_and_rarely_conflict() {
     let (replicas, stores) = replicas::<3>().await;
     replicas[0].configure(vec![block("work", "max_concurrency=30 max_queued=100")]).await.unwrap();
     stores.iter().for_each(slow_down);
@@ -295,15 +295,18 @@ async fn replicas_that_contend_append_in_turn_and_seldom_in_vain() {
     let all = replicas.each_ref().map(Handle::appends);
     let sum = |count: fn(&Appends) -> u64| all.iter().map(count).sum::<u64>();
     let (kept, lost) = (sum(|appends| appends.kept), sum(|appends| appends.lost));
-    assert!(kept > 50 && sum(|appends| appends.waits) > kept / 2, "they were in each other's way: {all:?}");
+    assert!(kept > 50 && sum(|appends| appends.waits) > kept / 2, "the replicas contend: {all:?}");
     assert!(lost * 10 < kept, "{all:?}");
-    assert_eq!(sum(|appends| appends.overdue), 0, "nobody had to be given up: {all:?}");
+    assert_eq!(sum(|appends| appends.overdue), 0, "no append turn was overdue: {all:?}");
     let wanted: u64 = stores.iter().map(|store| store.append_turns_wanted()).sum();
-    assert!(wanted * 2 < kept, "most stand in line by their append: asked {wanted} times, {all:?}");
+    assert!(
+        wanted * 2 < kept,
+        "most requests for the turn are part of an append: {wanted} were not, {all:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_leaves_in_peace_leaves_nothing_that_waits() {
+async fn a_shutdown_ends_the_waiting_calls_of_its_replica() {
     let ([a, b], _) = replicas::<2>().await;
     a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
     let slot = b.slot(["work"]).await.unwrap();
@@ -319,7 +322,7 @@ async fn one_that_leaves_in_peace_leaves_nothing_that_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_was_away_for_long_begins_anew_with_the_snapshot() {
+async fn a_replica_loads_the_snapshot_after_a_long_absence() {
     let memory = MemoryStore::new();
     let quick = || {
         let mut options = options();

@@ -1,4 +1,4 @@
-//! Slots, closures and handlers: how work starts, stops and gives its slots back.
+//! Slots, closures and handlers: how tasks start, stop and give their slots back.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -46,7 +46,7 @@ async fn four_run_and_six_wait_and_start_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_comes_back_when_it_is_dropped_and_a_full_lane_says_when_to_come_back() {
+async fn dropping_a_slot_frees_it_and_a_full_lane_names_a_retry_time() {
     let lanes = lanes();
     let slot = lanes.try_slot(["cron"]).await.unwrap();
     assert_eq!(lanes.inflight().await, Ok(1));
@@ -61,7 +61,7 @@ async fn a_slot_comes_back_when_it_is_dropped_and_a_full_lane_says_when_to_come_
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_stops_waiting_leaves_the_line() {
+async fn a_caller_that_stops_waiting_leaves_the_lane() {
     let lanes = lanes();
     let held = lanes.slot(["cron"]).await.unwrap();
     let waiting = tokio::spawn({
@@ -110,7 +110,7 @@ async fn a_timeout_drops_the_future_before_the_slot_is_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_too_long_being_cleared_and_being_cancelled_are_told_apart() {
+async fn a_wait_timeout_and_a_cleared_lane_have_different_ends() {
     let lanes = lanes();
     let _held = lanes.slot(["cron"]).await.unwrap();
     let wait = |task: Task| {
@@ -130,7 +130,7 @@ async fn waiting_too_long_being_cleared_and_being_cancelled_are_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_is_retried_until_it_succeeds_and_the_caller_sees_how_often() {
+async fn a_task_is_retried_until_it_succeeds_and_its_ending_has_the_number_of_attempts() {
     let lanes = lanes();
     lanes
         .handler("shaky", |context: Context, payload: Value| async move {
@@ -148,7 +148,7 @@ async fn a_handler_is_retried_until_it_succeeds_and_the_caller_sees_how_often() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn do_not_retry_skips_the_rest_and_leaves_a_letter_that_can_be_redriven() {
+async fn a_fatal_failure_skips_retries_and_leaves_a_dead_letter_that_can_be_redriven() {
     let lanes = lanes();
     let runs = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&runs);
@@ -163,7 +163,7 @@ async fn do_not_retry_skips_the_rest_and_leaves_a_letter_that_can_be_redriven() 
     assert_eq!(failed, Err(RunError::Ended(End::Failed { error: "hopeless".into() })));
     let dead_letters = lanes.dead_letters().await.unwrap();
     assert_eq!((dead_letters.len(), dead_letters[0].attempts), (1, 1));
-    // It is run again with the payload that it had.
+    // The new task has the same payload.
     let again = lanes.redrive(dead_letters[0].task).await.unwrap();
     assert_eq!(again.wait().await, Ok(json!("p")));
     assert_eq!(runs.load(Ordering::SeqCst), 2);
@@ -171,7 +171,7 @@ async fn do_not_retry_skips_the_rest_and_leaves_a_letter_that_can_be_redriven() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_letter_of_a_task_that_only_held_a_slot_is_not_redriven() {
+async fn the_dead_letter_of_a_slot_is_not_redriven() {
     let lanes = lanes();
     let mut spec = TaskSpec::new(Name::new("hold").unwrap(), vec![LaneName::main()]);
     spec.owner = Some(Owner::Worker(Name::new("caller").unwrap()));
@@ -186,7 +186,7 @@ async fn the_letter_of_a_task_that_only_held_a_slot_is_not_redriven() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_handler_is_told_to_stop_and_then_dropped() {
+async fn a_cancelled_handler_gets_a_stop_signal_and_is_dropped_after_the_grace() {
     let lanes = lanes();
     let (tell, mut told) = mpsc::unbounded_channel();
     lanes
@@ -217,7 +217,7 @@ async fn a_running_handler_is_told_to_stop_and_then_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_does_what_it_was_asked_for_when_it_is_dropped() {
+async fn dropping_a_task_handle_cancels_the_task_only_with_on_drop_cancel() {
     let lanes = lanes();
     lanes.handler("any", |_: Context, _: Value| async { Ok(()) }).unwrap();
     let _held = lanes.slot(["cron"]).await.unwrap();
@@ -226,7 +226,7 @@ async fn a_handle_does_what_it_was_asked_for_when_it_is_dropped() {
     assert_eq!(numbers(&lanes, "cron").await, (1, 1));
     drop(lanes.submit(task()).await.unwrap().on_drop(OnDrop::Cancel));
     assert_eq!(numbers(&lanes, "cron").await, (1, 1));
-    // Two callers under one key: the task is cancelled when the second one leaves.
+    // With two callers under one key, the task is cancelled when the second one leaves.
     let keyed = || lanes.submit(task().idempotency("key", 1));
     let (first, second) = (keyed().await.unwrap(), keyed().await.unwrap());
     assert_eq!((first.id() == second.id(), second.joined()), (true, true));
@@ -237,7 +237,7 @@ async fn a_handle_does_what_it_was_asked_for_when_it_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asking_twice_after_the_end_gives_the_same_answer() {
+async fn a_repeated_request_after_the_end_gets_the_same_result() {
     let lanes = lanes();
     lanes.handler("any", |context: Context, _: Value| async move { Ok(context.fence().0) }).unwrap();
     let ask = || lanes.submit(Task::new("main").kind("any").idempotency("key", 1));
@@ -264,7 +264,7 @@ async fn a_child_borrows_the_only_slot_of_its_parent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leases_are_renewed_as_long_as_work_runs() {
+async fn leases_are_renewed_while_an_attempt_runs() {
     let lanes = lanes();
     lanes.configure(vec![block("cron", "lease=3s")]).await.unwrap();
     let slot = lanes.slot(["cron"]).await.unwrap();
@@ -275,7 +275,7 @@ async fn leases_are_renewed_as_long_as_work_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_released_run_is_told_and_the_next_one_keeps_its_slot() {
+async fn a_released_attempt_gets_a_stop_signal_and_the_next_one_keeps_the_slot() {
     let lanes = lanes();
     let old = lanes.slot(["cron"]).await.unwrap();
     assert_eq!(lanes.force_release(lane("cron")).await, Ok(vec![old.task()]));
@@ -306,10 +306,10 @@ async fn urgent_sources_go_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_done_is_refused_with_its_reason() {
+async fn impossible_requests_are_refused_with_a_reason() {
     let lanes = lanes();
-    let refused = lanes.submit(Task::new("main").kind("nobody")).await.err().unwrap();
-    assert_eq!(refused.to_string(), "nothing here runs tasks of kind nobody");
+    let refused = lanes.submit(Task::new("main").kind("missing")).await.err().unwrap();
+    assert_eq!(refused.to_string(), "nothing here runs tasks of kind missing");
     let refused = lanes.take(Task::new("main").payload(1)).await.err().unwrap();
     assert_eq!(
         refused.to_string(),

@@ -1,4 +1,4 @@
-//! Watching, asking why, and changing settings while work runs.
+//! Subscriptions, explanations, statistics, and settings that change while tasks run.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -11,8 +11,8 @@ use laneway_core::{Blocker, Event};
 use laneway_engine::{Context, Filter, Handle, Options, Stopped, Subscription, Task, Update};
 use serde_json::{Value, json};
 
-/// Everything that was told so far, as short words.
-fn told(updates: &mut Subscription) -> Vec<String> {
+/// The updates so far, as short words.
+fn updates_so_far(updates: &mut Subscription) -> Vec<String> {
     std::iter::from_fn(|| updates.try_next()).map(|update| word(&update)).collect()
 }
 
@@ -34,7 +34,7 @@ fn word(update: &Update) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_sees_everything_in_order_down_to_the_last_release() {
+async fn a_subscriber_gets_all_updates_in_order_up_to_the_last_release() {
     let lanes = lanes();
     lanes
         .handler("work", |context: Context, _: Value| async move {
@@ -50,14 +50,14 @@ async fn a_watcher_sees_everything_in_order_down_to_the_last_release() {
     let mut own = lanes.subscribe(Filter::task(task.id()));
     task.wait().await.unwrap();
     assert_eq!(
-        told(&mut all),
+        updates_so_far(&mut all),
         ["submitted", "granted", "cron 1/0/1", "progress 50", "delta hel", "delta lo", "ended", "cron 0/0/1"]
     );
-    assert_eq!(told(&mut own), ["progress 50", "delta hel", "delta lo", "ended"]);
+    assert_eq!(updates_so_far(&mut own), ["progress 50", "delta hel", "delta lo", "ended"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_is_heard_only_after_its_start() {
+async fn output_comes_only_after_the_start_of_its_attempt() {
     let lanes = lanes();
     let eager = |context: Context, _: Value| async move {
         context.delta("at once");
@@ -67,14 +67,14 @@ async fn a_run_is_heard_only_after_its_start() {
     let mut all = lanes.subscribe(Filter::lane(lane("cron")));
     for round in 0..2000 {
         lanes.submit(Task::new("cron").kind("eager")).await.unwrap().wait().await.unwrap();
-        let heard = told(&mut all);
+        let heard = updates_so_far(&mut all);
         let place = |what: &str| heard.iter().position(|word| word == what);
         assert!(place("granted") < place("delta at once"), "in round {round}: {heard:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_lags_is_told_how_many_it_missed() {
+async fn a_slow_subscriber_gets_the_number_of_missed_updates() {
     let mut options = Options::default();
     options.updates_max = 4;
     let lanes = Handle::in_memory(options);
@@ -95,16 +95,16 @@ async fn a_reader_that_lags_is_told_how_many_it_missed() {
         }
     }
     assert_eq!(first, [0, 0, 0, 0], "the gap comes after what was not missed");
-    // Each of the twenty commands gives one event and one change of the lane.
+    // Each of the 20 commands causes one event and one change of the lane.
     assert_eq!((read, missed), (4, 36));
     lanes.pause(lane("cron")).await.unwrap();
-    assert_eq!(told(&mut updates)[0], "paused");
+    assert_eq!(updates_so_far(&mut updates)[0], "paused");
     lanes.shutdown(secs(0)).await;
     assert_eq!(updates.next().await.map(|update| word(&update)), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn why_does_it_wait() {
+async fn explain_names_the_blockers_of_a_task() {
     let lanes = lanes();
     lanes.handler("work", |_: Context, _: Value| async { Ok(()) }).unwrap();
     let held = lanes.take(Task::new("main").session("ann")).await.unwrap();
@@ -122,7 +122,7 @@ async fn why_does_it_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_change_while_work_runs_and_a_pause_holds_everything() {
+async fn a_limit_may_change_while_tasks_run_and_a_pause_starts_none() {
     let lanes = lanes();
     lanes
         .handler("work", |context: Context, _: Value| async move {
@@ -160,7 +160,7 @@ async fn counters_and_histograms_count_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notice_comes_while_it_waits() {
+async fn a_waiting_task_causes_a_notice() {
     let lanes = lanes();
     let held = lanes.slot(["cron"]).await.unwrap();
     let mut updates = lanes.subscribe(Filter::default());
@@ -181,7 +181,7 @@ async fn a_notice_comes_while_it_waits() {
     waiting.await.unwrap().unwrap();
 }
 
-/// When a watched task is told its place, and which.
+/// The times and the values of the position updates of a task.
 async fn places(lanes: &Handle, task: laneway_core::TaskId, length: u64) -> Vec<(u128, usize)> {
     let mut updates = lanes.subscribe(Filter::task(task));
     let start = tokio::time::Instant::now();
@@ -195,7 +195,7 @@ async fn places(lanes: &Handle, task: laneway_core::TaskId, length: u64) -> Vec<
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watched_task_is_told_its_place_at_most_once_a_second() {
+async fn a_watched_task_gets_its_position_at_most_once_a_second() {
     let kept = Handle::open(Arc::new(laneway_store::MemoryStore::new()), Options::default()).await.unwrap();
     for lanes in [lanes(), kept] {
         let nap = std::time::Duration::from_millis(300);
@@ -208,15 +208,15 @@ async fn a_watched_task_is_told_its_place_at_most_once_a_second() {
         for _ in 0..9 {
             last = Some(lanes.submit(Task::new("cron").kind("work")).await.unwrap());
         }
-        // Eight wait before it or run, 0.3 s each: it moves up far more often than it is told.
+        // Eight tasks of 0.3 s each are ahead, so its position changes more often than once a second.
         let last = last.unwrap();
-        let told = places(&lanes, last.id(), 60).await;
-        assert_eq!(told, [(300, 7), (1300, 4), (2300, 1)]);
+        let positions = places(&lanes, last.id(), 60).await;
+        assert_eq!(positions, [(300, 7), (1300, 4), (2300, 1)]);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn places_are_told_of_watched_tasks_only_and_once_while_the_line_stands_still() {
+async fn only_watched_tasks_get_positions_and_only_once_while_no_position_changes() {
     let lanes = lanes();
     let forever = |_: Context, _: Value| std::future::pending::<Result<(), laneway_engine::Failure>>();
     lanes.handler("work", forever).unwrap();
@@ -225,14 +225,14 @@ async fn places_are_told_of_watched_tasks_only_and_once_while_the_line_stands_st
         lanes.submit(Task::new("cron").kind("work")).await.unwrap().detach();
     }
     let fourth = lanes.submit(Task::new("cron").kind("work")).await.unwrap();
-    // Its lease is renewed all the while, and the line stands still: told once, when its notice is.
+    // Only leases are renewed, and no position changes. The one update comes with the notice.
     assert_eq!(places(&lanes, fourth.id(), 600).await, [(2_000, 3)]);
-    let heard = told(&mut all);
-    assert_eq!(heard.iter().filter(|word| word.contains("Position")).count(), 1, "{heard:?}");
+    let words = updates_so_far(&mut all);
+    assert_eq!(words.iter().filter(|word| word.contains("Position")).count(), 1, "{words:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn slots_that_come_and_go_while_nobody_waits_are_seen_and_counted_like_all_others() {
+async fn slots_in_an_idle_lane_are_visible_and_counted_like_all_others() {
     let lanes = lanes();
     lanes.configure(vec![block("two", "max_concurrency=2")]).await.unwrap();
     for _ in 0..10 {
@@ -243,7 +243,7 @@ async fn slots_that_come_and_go_while_nobody_waits_are_seen_and_counted_like_all
     assert_eq!(numbers(&lanes, "two").await, (2, 0));
     let view = lanes.task(first.task()).await.unwrap().unwrap();
     assert_eq!((view.lanes, view.attempts), (vec![lane("two")], 1));
-    // Whoever comes now waits, and is first when a slot is free; whoever listens to the end of a slot hears it.
+    // The third caller waits and gets the first free slot. A listener gets the end of its slot.
     let third = tokio::spawn({
         let lanes = lanes.clone();
         async move { lanes.slot(["two"]).await.unwrap().fence() }

@@ -1,4 +1,4 @@
-//! Messages to sessions, through the engine: turns run by handlers and by workers, steering, receipts.
+//! Messages to sessions: turns of handlers and workers, steering, and the ends of messages.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -22,7 +22,7 @@ fn say(text: &str) -> NewMessage {
     NewMessage::new("alice", "bot", text).debounce(Duration::from_millis(100))
 }
 
-/// An agent that tells of each turn and answers when it is let.
+/// An agent that reports each turn to the test, and answers when the test allows it.
 fn agent(lanes: &Handle) -> (mpsc::UnboundedReceiver<TurnPayload>, Arc<Notify>) {
     let (told, turns) = mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
@@ -42,7 +42,7 @@ fn agent(lanes: &Handle) -> (mpsc::UnboundedReceiver<TurnPayload>, Arc<Notify>) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_that_wait_become_one_turn() {
+async fn waiting_messages_become_one_turn() {
     let lanes = lanes();
     let (mut turns, go) = agent(&lanes);
     let first = lanes.send_message(say("hello")).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_worker_gets_steering_with_its_heartbeat() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_worker_does_not_name_stays_on_offer_and_goes_back_to_the_line() {
+async fn steering_that_a_worker_does_not_confirm_stays_offered_and_waits_again_after_the_turn() {
     let lanes = lanes();
     lanes.configure(vec![block("agent:bot", "handler=external")]).await.unwrap();
     lanes.send_message(say("hello")).await.unwrap();
@@ -148,12 +148,12 @@ async fn what_a_worker_does_not_name_stays_on_offer_and_goes_back_to_the_line() 
     assert_eq!(beat(vec![]).await, Vec::<String>::new());
     let left = lanes.send_message(say("left").mode(Mode::Steer)).await.unwrap().message;
     let right = lanes.send_message(say("right").mode(Mode::Steer)).await.unwrap().message;
-    // The first answer may never have arrived.
+    // The answer with the offer may be lost, so the next answer repeats it.
     assert_eq!(beat(vec![]).await, ["left", "right"]);
     assert_eq!(beat(vec![]).await, ["left", "right"]);
     assert_eq!(lanes.message(left).await.unwrap(), Some(MessageStatus::Steering { turn: task }));
     assert_eq!(beat(vec![left]).await, ["right"]);
-    // Said twice, because the answer to the first time may be the one that was lost.
+    // The worker confirms again, because the answer to the first confirmation may be lost.
     assert_eq!(beat(vec![left]).await, ["right"]);
     lanes.complete(task, fence, None).await.unwrap();
     assert_eq!(lanes.message_ended(left).await.unwrap(), MessageEnd::Steered { turn: task });
@@ -162,7 +162,7 @@ async fn what_a_worker_does_not_name_stays_on_offer_and_goes_back_to_the_line() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupted_turn_is_told_to_stop_and_the_newest_runs() {
+async fn an_interrupt_stops_the_turn_and_runs_the_newest_message() {
     let lanes = lanes();
     let (mut turns, go) = agent(&lanes);
     let first = lanes.send_message(say("first")).await.unwrap();
@@ -178,7 +178,7 @@ async fn an_interrupted_turn_is_told_to_stop_and_the_newest_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_can_be_edited_and_watched() {
+async fn waiting_messages_can_be_withdrawn_moved_and_watched() {
     let lanes = lanes();
     let (mut turns, go) = agent(&lanes);
     let mut updates = lanes.session_events("alice").unwrap();
@@ -215,7 +215,7 @@ async fn what_waits_can_be_edited_and_watched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_directive_is_answered_and_an_agent_nobody_runs_is_refused() {
+async fn a_directive_gets_a_reply_and_an_agent_without_a_handler_is_refused() {
     let lanes = lanes();
     let refused = lanes.send_message(say("hello")).await;
     assert!(matches!(refused, Err(Error::NoHandler { .. })), "{refused:?}");

@@ -1,4 +1,4 @@
-//! The end: what runs may finish, what waits is kept or told, nothing is left.
+//! Shutdown: running tasks may finish, waiting tasks are kept or refused, and the engine ends.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 #[tokio::test(start_paused = true)]
-async fn running_work_finishes_waiting_work_is_told_and_new_work_is_refused() {
+async fn running_tasks_finish_waiting_calls_end_and_new_tasks_are_refused() {
     let lanes = lanes();
     lanes
         .handler("work", |_: Context, payload: Value| async move {
@@ -33,14 +33,14 @@ async fn running_work_finishes_waiting_work_is_told_and_new_work_is_refused() {
     assert_eq!(refused.code(), "DRAINING");
     let began = tokio::time::Instant::now();
     end.await.unwrap();
-    assert_eq!(began.elapsed(), secs(2), "it waits for what runs, and for nothing else");
+    assert_eq!(began.elapsed(), secs(2), "the shutdown waits only for running tasks");
     assert_eq!(runs.wait().await, Ok(json!(1)));
     assert_eq!(waits.wait().await, Err(RunError::Refused(Error::Closed)));
     assert_eq!(lanes.snapshot().await, Err(Error::Closed));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_takes_too_long_is_stopped_and_follows_the_lane_s_rule_at_the_next_start() {
+async fn attempts_that_outlast_the_grace_stop_and_follow_their_retry_rule_at_the_next_start() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (tell, mut told) = mpsc::unbounded_channel();
     let lanes = Handle::open(Arc::clone(&store), Options::default()).await.unwrap();
@@ -66,7 +66,7 @@ async fn what_takes_too_long_is_stopped_and_follows_the_lane_s_rule_at_the_next_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_because_it_was_stopped_is_lost_and_what_completes_all_the_same_is_done() {
+async fn after_the_stop_signal_a_failure_counts_as_lost_and_a_success_as_completed() {
     let lanes = lanes();
     lanes
         .handler("work", |context: Context, payload: Value| async move {
@@ -88,26 +88,26 @@ async fn the_loop_ends_with_the_last_handle() {
     let slot = lanes.slot(["main"]).await.unwrap();
     drop(lanes);
     tokio::task::yield_now().await;
-    assert_ne!(Arc::strong_count(&store), 1, "a slot is a handle too");
+    assert_ne!(Arc::strong_count(&store), 1, "a slot keeps the loop alive");
     drop(slot);
     while Arc::strong_count(&store) > 1 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
     let lanes = Handle::open(store, Options::default()).await.unwrap();
-    assert_eq!(numbers(&lanes, "main").await, (0, 0), "and what it reported last was heard");
+    assert_eq!(numbers(&lanes, "main").await, (0, 0), "the loop stored the last report");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_idle_queues_do_nothing() {
-    let queues: Vec<Handle> = (0..1000).map(|_| lanes()).collect();
-    for queue in &queues {
-        queue.run(Task::new("main"), async {}).await.unwrap();
+async fn a_thousand_idle_engines_do_nothing() {
+    let engines: Vec<Handle> = (0..1000).map(|_| lanes()).collect();
+    for engine in &engines {
+        engine.run(Task::new("main"), async {}).await.unwrap();
     }
-    // Past the one alarm that the last lease had set.
+    // Wait until the alarm of the last lease has passed.
     tokio::time::sleep(secs(100)).await;
     let metrics = tokio::runtime::Handle::current().metrics();
     let before = metrics.worker_park_count(0);
     tokio::time::sleep(secs(1_000_000)).await;
     let wakes = metrics.worker_park_count(0) - before;
-    assert!(wakes < 10, "1000 idle queues woke {wakes} times");
+    assert!(wakes < 10, "1000 idle engines woke {wakes} times");
 }

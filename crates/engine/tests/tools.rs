@@ -11,7 +11,7 @@ use laneway_core::ToolLane;
 use laneway_engine::{Context, Error, Failure, Handle, Task, ToolRefusal, ToolResult, ToolUse};
 use serde_json::{Value, json};
 
-/// Tools that take a second each; what they did is written down.
+/// Tools that take a second each, and a record of their calls.
 fn with_tools(lanes: &Handle) -> Arc<Mutex<Vec<String>>> {
     let diary: Arc<Mutex<Vec<String>>> = Arc::default();
     for tool in ["read", "bash", "write"] {
@@ -40,7 +40,7 @@ async fn fine(_: ToolUse) -> Result<(), ToolRefusal> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reads_run_together_beside_bash_and_write_comes_after_bash() {
+async fn reads_run_together_with_bash_and_write_comes_after_bash() {
     let lanes = lanes();
     let diary = with_tools(&lanes);
     let calls = uses(&[("read", "a"), ("read", "b"), ("bash", "bad"), ("read", "c"), ("write", "d")]);
@@ -61,7 +61,7 @@ async fn reads_run_together_beside_bash_and_write_comes_after_bash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_its_checks_refuse_is_never_submitted() {
+async fn a_refused_call_is_never_submitted() {
     let lanes = lanes();
     let diary = with_tools(&lanes);
     let calls = uses(&[("bash", "rm"), ("read", "a")]);

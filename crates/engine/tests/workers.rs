@@ -1,4 +1,4 @@
-//! Work that is done elsewhere.
+//! External lanes and workers.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -21,7 +21,7 @@ fn claim(worker: &str) -> ClaimRequest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pending_list_is_the_line_and_two_workers_never_get_the_same() {
+async fn the_pending_list_is_in_order_and_two_workers_never_get_the_same_task() {
     let lanes = external().await;
     let mut ids = Vec::new();
     for frame in 0..3 {
@@ -42,7 +42,7 @@ async fn the_pending_list_is_the_line_and_two_workers_never_get_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_worker_loses_its_lease_and_whatever_it_reports_is_stale() {
+async fn a_silent_worker_loses_its_lease_and_its_reports_are_stale() {
     let lanes = external().await;
     let task = lanes.submit(Task::new("gpu").kind("render")).await.unwrap();
     let old = lanes.claim(claim("w1")).await.unwrap().remove(0);
@@ -62,7 +62,7 @@ async fn a_silent_worker_loses_its_lease_and_whatever_it_reports_is_stale() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_waits_for_work_without_asking_again_and_again() {
+async fn a_claim_waits_for_a_task_without_polling() {
     let lanes = external().await;
     let worker = tokio::spawn({
         let lanes = lanes.clone();
@@ -72,7 +72,7 @@ async fn a_worker_waits_for_work_without_asking_again_and_again() {
     assert!(!worker.is_finished());
     let task = lanes.submit(Task::new("gpu").kind("render")).await.unwrap();
     assert_eq!(worker.await.unwrap().unwrap()[0].task, task.id());
-    // One that waits for a rate limit is woken by the clock.
+    // A claim that waits for a rate limit ends when the limit allows it.
     lanes.configure(vec![block("slow", "handler=external rate_limit=1/minute")]).await.unwrap();
     for _ in 0..2 {
         lanes.submit(Task::new("slow").kind("any")).await.unwrap().detach();
@@ -84,19 +84,19 @@ async fn a_worker_waits_for_work_without_asking_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_waits_ends_with_nothing_and_one_that_takes_hands_out_what_it_took() {
+async fn a_claim_ends_empty_at_its_deadline_and_never_drops_a_claimed_task() {
     let lanes = external().await;
     let before = tokio::time::Instant::now();
     assert_eq!(lanes.claim_until(claim("w1"), tokio::time::sleep(secs(20))).await.unwrap().len(), 0);
     assert_eq!(before.elapsed(), secs(20));
     let task = lanes.submit(Task::new("gpu").kind("render")).await.unwrap();
-    // Nobody wants to wait any longer, and yet it has been taken.
+    // The wait is already over, but the claim returns the task that it took.
     let claims = lanes.claim_until(claim("w1"), std::future::ready(())).await.unwrap();
     assert_eq!(claims[0].task, task.id());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_is_told_to_stop_and_a_failure_is_reported() {
+async fn a_heartbeat_carries_the_stop_and_a_worker_reports_a_failure() {
     let lanes = external().await;
     let task = lanes.submit(Task::new("gpu").kind("render").timeout(secs(5))).await.unwrap();
     let claimed = lanes.claim(claim("w1")).await.unwrap().remove(0);
@@ -112,7 +112,7 @@ async fn a_worker_is_told_to_stop_and_a_failure_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hybrid_runs_here_and_a_switch_of_mode_changes_only_later_tasks() {
+async fn a_hybrid_lane_runs_handlers_and_a_new_mode_applies_only_to_later_tasks() {
     let lanes = lanes();
     lanes.handler("render", |_: Context, payload: Value| async move { Ok(payload) }).unwrap();
     lanes.configure(vec![block("gpu", "handler=hybrid")]).await.unwrap();
@@ -120,11 +120,11 @@ async fn hybrid_runs_here_and_a_switch_of_mode_changes_only_later_tasks() {
     let task = lanes.submit(Task::new("gpu").kind("render").payload(1)).await.unwrap();
     let id = task.id();
     assert_eq!(task.wait().await, Ok(json!(1)));
-    let mut told = 0;
+    let mut events = 0;
     while let Some(update) = updates.try_next() {
-        told += u32::from(matches!(update, Update::Event { .. }));
+        events += u32::from(matches!(update, Update::Event { .. }));
     }
-    assert_eq!(told, 3, "submitted, granted, ended");
+    assert_eq!(events, 3, "submitted, granted, ended");
     assert!(lanes.claim(claim("w1")).await.unwrap().is_empty());
     lanes.configure(vec![block("gpu", "handler=external")]).await.unwrap();
     let external = lanes.submit(Task::new("gpu").kind("render").payload(2)).await.unwrap();

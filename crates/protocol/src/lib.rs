@@ -12,8 +12,9 @@
 //! | lanes, status, charts, configuration | `lanes.rs` |
 //! | sessions and their messages | `sessions.rs` |
 //! | schedules, tokens, audit | `operations.rs` |
-//! | events | `events.rs`, `event_data.rs` |
+//! | events, and how to read them from an SSE stream | `events.rs`, `event_data.rs`, `sse.rs` |
 //! | the tools of MCP | `mcp.rs` |
+//! | times and words on the wire | `time.rs`, `words.rs` |
 
 mod agents;
 mod code;

@@ -1,4 +1,4 @@
-"""An agent loop whose tool calls go through lanes: reads side by side, writes in their order.
+"""An agent loop whose tool calls go through lanes: reads run together, writes one after another.
 
     python agent_loop.py URL            the tools run in this program, as a worker of the session's tool lanes
 """
@@ -33,7 +33,7 @@ def tools(client: AsyncClient, session: str) -> Worker:
 
 
 async def model(turn: int, results: list[Any]) -> list[BatchCall]:
-    """Stands for a model: the tool calls of each of its turns."""
+    """A stand-in for a model: the tool calls of each of its turns."""
     if turn == 0:
         return [{"tool": "read", "payload": {"path": path}} for path in files]
     if turn == 1:

@@ -1,4 +1,4 @@
-"""A chat handler that is protected by a lane: a bounded number at once, one at a time for each user.
+"""A chat handler behind a lane: a limited number of turns at once, and one at a time for each user.
 
     uvicorn fastapi_chat:app            with LANEWAY_URL in the environment
 """
@@ -34,7 +34,7 @@ class Chat(BaseModel):
 
 
 async def model(message: str) -> str:
-    """Stands for the call of a model."""
+    """A stand-in for the call of a model."""
     await asyncio.sleep(0.2)
     return message.upper()
 

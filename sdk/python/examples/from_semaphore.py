@@ -1,4 +1,4 @@
-"""Moving from asyncio.Semaphore: the same block, and the limit now counts on all machines.
+"""From asyncio.Semaphore to a lane: the same block, with a limit across all machines.
 
     python from_semaphore.py URL
 """
@@ -24,7 +24,7 @@ async def work() -> None:
 
 
 async def twelve(guard: Callable[[], AbstractAsyncContextManager[Any]]) -> int:
-    """Twelve blocks at once; how many were inside at most."""
+    """Starts twelve blocks at once, and returns how many ran at once at most."""
     global most
     most = 0
 
@@ -37,11 +37,11 @@ async def twelve(guard: Callable[[], AbstractAsyncContextManager[Any]]) -> int:
 
 
 async def main(url: str) -> None:
-    # Before: counts in this process only, and forgets everything with it.
+    # Before: the semaphore counts only in this process.
     semaphore = asyncio.Semaphore(3)
     print(f"semaphore: {await twelve(lambda: semaphore)} at most")
 
-    # After: counts in all processes, shows what waits, and can be changed while it runs.
+    # After: the lane counts in all processes, shows waiting tasks, and can change at any time.
     async with AsyncClient(url) as client:
         await client.lane("calls").change(max_concurrency=3, max_queued=100)
         print(f"lane: {await twelve(lambda: client.slot(['calls']))} at most")

@@ -1,6 +1,6 @@
-"""A worker of a fleet: start as many as you like, on any machines.
+"""A worker of a fleet: start any number of them, on any machines.
 
-    python worker_fleet.py URL          ends on SIGTERM when what it runs has ended
+    python worker_fleet.py URL          on SIGTERM, ends after its running attempts
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ async def shell(task: TaskRun) -> str:
     try:
         output, _ = await program.communicate()
     finally:
-        # Cancelled, or the lease is lost: what was started here ends here.
+        # The task was cancelled or its lease is lost, so end the process.
         if program.returncode is None:
             program.kill()
     return output.decode()
@@ -31,7 +31,7 @@ async def shell(task: TaskRun) -> str:
 
 @worker.handler("count")
 def count(task: TaskRun) -> int:
-    """A plain function runs in a thread, and looks now and then whether it is to stop."""
+    """A plain function runs in a thread, and regularly checks whether it must stop."""
     total = 0
     for step in range(int(task.payload["to"])):
         task.check()

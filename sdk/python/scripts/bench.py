@@ -1,6 +1,6 @@
-"""What a slot costs, compared with a plain request of the same HTTP client to the same server: `python scripts/bench.py`.
+"""The cost of a slot, compared with a plain request of the same HTTP client to the same server: `python scripts/bench.py`.
 
-Taken in turns, one by one; the median of the ratios of all rounds. Ends with status 1 when a bound does not hold.
+It alternates the operations and takes the median of the ratios of all rounds. The exit status is 1 if a bound fails.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def synchronous(url: str) -> list[tuple[float, float]]:
 
 
 def middle(pairs: list[tuple[float, float]]) -> tuple[float, float]:
-    """The medians of a round: other load in the middle of one operation does not count."""
+    """The medians of a round, which ignore other load during a single operation."""
     slots, plains = zip(*pairs)
     return statistics.median(slots), statistics.median(plains)
 

@@ -1,9 +1,9 @@
 """Writes `src/laneway/types.py` from the OpenAPI document of a server.
 
     python scripts/generate.py openapi.json            writes the file
-    python scripts/generate.py openapi.json --check    fails if the file is not what would be written
+    python scripts/generate.py openapi.json --check    fails if the file differs
 
-What the server answers becomes frozen dataclasses, what it is sent becomes TypedDicts.
+Answers of the server become frozen dataclasses, and requests become TypedDicts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Literal, TypedDict, Union
 '''
 Schema = dict[str, Any]
 
-# Lists that a newer server may have made longer: a reader must accept a word that it does not know.
+# Enumerations that a newer server may extend, so a reader must accept unknown words.
 OPEN = {"Code"}
 
 
@@ -37,7 +37,7 @@ class Document:
             for operation in item.values():
                 if isinstance(operation, dict) and "responses" in operation:
                     self._reach(operation.get("requestBody", {}), self.asked)
-        # A page spells its items out in place; they stand on their own as well.
+        # A page has its items inline, and they also need their own class.
         pages = {name for name in self.schemas if name.startswith("Page_")}
         self.names = sorted(set(self.schemas) - pages)
 
@@ -55,7 +55,7 @@ class Document:
             self._reach(part, found)
 
     def merged(self, schema: Schema) -> Schema:
-        """A schema that is all of several, as one."""
+        """Merges the schemas of `allOf` into one."""
         whole: Schema = {**schema, "properties": dict(schema.get("properties", {}))}
         whole["required"] = list(schema.get("required", []))
         for part in schema.get("allOf", []):

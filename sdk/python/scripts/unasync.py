@@ -1,10 +1,10 @@
-"""Writes `src/laneway/_sync` from `src/laneway/_async`, so that both say the same.
+"""Writes `src/laneway/_sync` from `src/laneway/_async`, so that both behave the same.
 
     python scripts/unasync.py            writes the files
-    python scripts/unasync.py --check    fails if they are not what would be written
+    python scripts/unasync.py --check    fails if the files differ
 
-Lines between `# async only` and `# end` are left out, lines that begin with `# sync: ` are put in. The files in `BY_HAND` need
-threads where the others need tasks, and are written twice.
+The script leaves out lines between `# async only` and `# end`, and adds lines that begin with `# sync: `. The files in
+`BY_HAND` need threads instead of tasks, so they exist twice.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> int:
         elif not target.exists() or target.read_text() != text:
             stale.append(target)
     for target in stale:
-        print(f"{target} is not what its asynchronous twin says; run scripts/unasync.py", file=sys.stderr)
+        print(f"{target} differs from its asynchronous source; run scripts/unasync.py", file=sys.stderr)
     return 1 if stale else 0
 
 

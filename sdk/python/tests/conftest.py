@@ -16,7 +16,7 @@ from laneway import AsyncClient, Client, Laneway, Local
 T = TypeVar("T")
 
 WAIT_MAX_S = 180
-"""What takes longer than this does not happen. Where nothing else is going on it takes some milliseconds."""
+"""How long a test waits. An idle machine needs some milliseconds; only a failure reaches it."""
 
 CONFIG: dict[str, Any] = {
     "lane": {
@@ -57,7 +57,7 @@ def client(server: Local) -> Iterator[Client]:
 
 
 class Restarting:
-    """A server with a file store on one port, that can be killed and started again."""
+    """A server with a file store on a fixed port, which a test can kill and restart."""
 
     def __init__(self, store: Path) -> None:
         with socket.socket() as probe:

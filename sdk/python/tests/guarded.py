@@ -1,4 +1,4 @@
-"""A process of the slot test: enters a guarded block many times at once, and writes down when it was inside.
+"""A process of the slot test: enters a guarded block many times at once, and records each entry and exit.
 
     python guarded.py URL LANE BLOCKS LOG        each block appends "+" when it is inside and "-" before it leaves
     python guarded.py URL LANE hold LEASE_MS     takes one slot, says so, and holds it until it is killed
@@ -14,7 +14,7 @@ from laneway import AsyncClient
 
 
 async def blocks(url: str, lane: str, count: int, log: str) -> None:
-    # One write of one byte to a file that is open for appending has one place in the order of all writes.
+    # The system orders all one-byte writes to a file that is open for appending.
     file = os.open(log, os.O_WRONLY | os.O_APPEND)
 
     async def block(client: AsyncClient) -> None:

@@ -11,12 +11,13 @@ from typing import Any, Callable, Optional
 from urllib.parse import urlsplit
 
 Meddling = Callable[[str, str], Optional[str]]
-"""Given a method and a path: `lose` (passed on, and the answer lost), `502` or an answer in JSON (not passed on), or `None` (nothing)."""
+"""Maps a method and a path to an action. `lose` passes the request on and drops the answer; `502` or JSON answer without the
+server; `None` does nothing."""
 
 
 @contextmanager
 def proxy(url: str, meddle: Meddling) -> Iterator[str]:
-    """The address of a proxy before this server."""
+    """Starts a proxy in front of a server, and returns its address."""
     host = urlsplit(url).netloc
 
     class Passes(http.server.BaseHTTPRequestHandler):
@@ -64,7 +65,7 @@ def proxy(url: str, meddle: Meddling) -> Iterator[str]:
 
 
 def the_first(times: int, what: str, method: str, end_of_path: str) -> Meddling:
-    """Does this to the first such requests."""
+    """Applies an action to the first matching requests."""
     seen = 0
 
     def meddle(asked: str, path: str) -> Optional[str]:

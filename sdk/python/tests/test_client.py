@@ -1,4 +1,4 @@
-"""Agents, tasks, sessions, lanes: against a real server."""
+"""Agents, tasks, sessions and lanes against a real server."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def test_awaiting_a_turn_gives_the_answer_and_iterating_gives_its_events(server:
     run(server.url, test)
 
 
-def test_the_synchronous_stream_tells_the_same(client: Client) -> None:
+def test_the_synchronous_stream_has_the_same_events(client: Client) -> None:
     names = [event.name for event in client.agent("upper").stream("hello", session=fresh("ann"))]
     assert names[0] == "accepted" and names[-1] == "done"
 
 
-def test_a_full_line_is_refused_with_a_time_to_come_back(server: Local) -> None:
+def test_a_full_lane_refuses_with_a_retry_time(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         slow = client.agent("slow")
         turns = [await slow.submit("x") for _ in range(4)]
@@ -60,7 +60,7 @@ def test_a_full_line_is_refused_with_a_time_to_come_back(server: Local) -> None:
     run(server.url, test)
 
 
-def test_leaving_a_stream_early_cancels_the_run(server: Local) -> None:
+def test_leaving_a_stream_early_cancels_the_turn(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         task = ""
         stream = client.agent("slow").stream("x", session=fresh("gone"))
@@ -80,11 +80,11 @@ def test_leaving_a_stream_early_cancels_the_run(server: Local) -> None:
     [
         ("broken", {}, errors.RunFailed),
         ("slow", {"timeout_ms": 50}, errors.RunTimedOut),
-        ("nobody", {}, errors.NotFound),
+        ("missing", {}, errors.NotFound),
         ("upper", {"priority": 77}, errors.Invalid),
     ],
 )
-def test_each_refusal_is_an_exception_of_its_own(
+def test_each_refusal_has_its_own_exception(
     client: Client, agent: str, how: dict[str, int], expected: type[errors.Refusal]
 ) -> None:
     with pytest.raises(expected) as refused:
@@ -155,14 +155,14 @@ def test_a_session_collects_messages_while_it_is_busy(server: Local) -> None:
     run(server.url, test)
 
 
-def test_a_tool_batch_comes_back_in_the_order_of_its_calls(client: Client) -> None:
+def test_a_tool_batch_has_results_in_the_order_of_its_calls(client: Client) -> None:
     tools = ["read", "read", "bash", "read", "write"]
     answer = client.batch(fresh("batch"), [{"tool": tool, "payload": {"n": n}} for n, tool in enumerate(tools)])
     assert [result.tool for result in answer.results] == tools
     assert all(result.success for result in answer.results)
 
 
-def test_a_request_carries_the_trace_that_goes_on(client: Client) -> None:
+def test_a_request_carries_the_current_trace(client: Client) -> None:
     from laneway import traceparent
 
     trace = uuid.uuid4().hex
@@ -176,14 +176,14 @@ def test_a_request_carries_the_trace_that_goes_on(client: Client) -> None:
     client.cancel(task.id)
 
 
-def test_a_server_that_is_not_there_is_unreachable(client: Client) -> None:
+def test_a_missing_server_is_unreachable(client: Client) -> None:
     from laneway import Retry, Unreachable
 
-    with Client("http://127.0.0.1:9", retry=Retry(limit=0)) as nobody, pytest.raises(Unreachable):
-        nobody.status()
+    with Client("http://127.0.0.1:9", retry=Retry(limit=0)) as missing, pytest.raises(Unreachable):
+        missing.status()
 
 
-def test_events_of_a_lane_are_heard(server: Local) -> None:
+def test_a_client_gets_the_events_of_a_lane(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         name = fresh("heard")
         heard: asyncio.Future[events.Event] = asyncio.get_running_loop().create_future()

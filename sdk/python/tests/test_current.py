@@ -1,4 +1,4 @@
-"""What is written by scripts is what they would write now."""
+"""Generated files are current."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_there_is_an_exception_for_each_code_of_the_server(server: Local) -> Non
     assert set(codes) == set(BY_CODE)
 
 
-def test_the_synchronous_half_says_what_the_asynchronous_half_says() -> None:
+def test_the_synchronous_half_matches_the_asynchronous_half() -> None:
     subprocess.run([sys.executable, ROOT / "scripts" / "unasync.py", "--check"], check=True)
 
 
@@ -36,5 +36,5 @@ def test_types_are_strict_in_the_package_its_tests_and_its_examples() -> None:
     subprocess.run([sys.executable, "-m", "mypy", "--strict", *checked], cwd=ROOT, check=True)
 
 
-def test_types_are_strict_for_those_who_check_them_with_pyright() -> None:
+def test_types_are_strict_with_pyright() -> None:
     subprocess.run([sys.executable, "-m", "pyright", "--pythonpath", sys.executable], cwd=ROOT, check=True)

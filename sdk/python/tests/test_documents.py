@@ -36,7 +36,7 @@ def test_the_samples_are_typed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_a_sample_runs_and_says_something(server: Local, sample: str) -> None:
+def test_a_sample_runs_and_prints_something(server: Local, sample: str) -> None:
     environment = {**os.environ, "LANEWAY_URL": server.url}
     done = subprocess.run([sys.executable, "-c", sample], env=environment, capture_output=True, text=True, timeout=WAIT_MAX_S)
     assert done.returncode == 0, done.stderr

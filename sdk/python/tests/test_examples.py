@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""The examples work."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_moving_from_a_semaphore(own: Local) -> None:
     assert example("from_semaphore.py", own.url) == "semaphore: 3 at most\nlane: 3 at most\n"
 
 
-def test_an_agent_loop_reads_side_by_side_and_writes_in_order(own: Local) -> None:
+def test_an_agent_loop_reads_in_parallel_and_writes_in_order(own: Local) -> None:
     assert example("agent_loop.py", own.url) == "turn 0: ['alpha', 'beta']\nturn 1: [5, 9]\nc.txt: alphabeta\n"
 
 
@@ -82,7 +82,7 @@ def ask(url: str, own: Local) -> None:
     with ThreadPoolExecutor(6) as pool, own.client() as client:
         client.lane("main").pause()
         asked = [pool.submit(chat, n) for n in range(6)]
-        # Two wait; the others are told at once when to come back.
+        # Two requests wait; the server refuses the others with a retry time.
         refusals = list(itertools.islice(as_completed(asked), 4))
         client.lane("main").resume()
         answers = [answer.result() for answer in asked]

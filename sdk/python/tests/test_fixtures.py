@@ -1,4 +1,4 @@
-"""The transcripts in `fixtures/`, from the client's side: each call makes that very request, and means that very answer.
+"""The transcripts in `fixtures/`: each call sends exactly the recorded request, and decodes the recorded answer.
 
 The server's own tests make the same requests of a real server.
 """
@@ -27,7 +27,7 @@ Exchange = dict[str, Any]
 
 
 def filled(text: str) -> Any:
-    """A fixture with something in the places of what differs from run to run."""
+    """A fixture with values for its placeholders."""
     text = text.replace('"<millis>"', "1500").replace('"<seconds>"', "2")
     for name, value in {"<time>": "2026-01-02T03:04:05.678Z", "<hash>": "0" * 64}.items():
         text = text.replace(name, value)
@@ -42,7 +42,7 @@ def exchanges() -> list[Any]:
     found = []
     for file in sorted(FOLDER.glob("*.json")):
         for exchange in filled(file.read_text())["exchanges"]:
-            # Numbers for those who gather numbers: the client has no call for them.
+            # The client has no call for metrics.
             if "families" in exchange["response"] or "frames" in exchange["response"]:
                 continue
             found.append(pytest.param(exchange, id=f"{file.stem}: {exchange['name']}"))
@@ -51,7 +51,7 @@ def exchanges() -> list[Any]:
 
 @contextmanager
 def answering(*script: Exchange) -> Iterator[tuple[str, list[Exchange]]]:
-    """Something that gives these answers one after another, and writes down what it was asked."""
+    """A server that gives prepared answers in order, and records the requests."""
     seen: list[Exchange] = []
 
     class Answers(http.server.BaseHTTPRequestHandler):
@@ -96,7 +96,7 @@ def client_for(url: str, request: Exchange) -> Client:
 
 
 def call(client: Client, request: Exchange) -> Any:
-    """Makes the request by the method that is there for it."""
+    """Sends the request with the client's method for it."""
     url = urlsplit(request["path"])
     parts = tuple(unquote(part) for part in url.path.split("/")[1:])
     query = dict(parse_qsl(url.query))
@@ -151,7 +151,7 @@ def call(client: Client, request: Exchange) -> Any:
             if rest == ["steer"]:
                 return session.steer(**body)
             return session.change(body) if method == "PATCH" else getattr(session, rest[0] if rest else "get")()  # type: ignore[arg-type]
-    # What a worker says between claim and outcome, and what operators do, has no method of its own.
+    # Heartbeats of workers and routes of operators have no method of their own.
     assert parts[1:2] in {("schedules",), ("tokens",), ("audit",), ("claim",), ("slots",), ("config",), ("history",)} or parts[-1] in {
         "heartbeat", "complete", "healthz", "readyz"
     }, f"no method for {request}"
@@ -159,7 +159,7 @@ def call(client: Client, request: Exchange) -> Any:
 
 
 def first(request: Exchange, events: Iterator[Event]) -> list[Event]:
-    """The first events of a stream that has no end."""
+    """The first events of an endless stream."""
     return list(itertools.islice(events, request["take"]))
 
 
@@ -200,7 +200,7 @@ def url_of(request: Exchange) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A typed value as the JSON that it came from, without what is not there."""
+    """A typed value as JSON, without missing fields."""
     if isinstance(value, Event):
         return {"event": value.name, "data": plain(dict(value.data)), "id": value.event_id}
     if dataclasses.is_dataclass(value):
@@ -220,7 +220,7 @@ def same_request(asked: Exchange, wanted: Exchange) -> None:
 
 
 @pytest.mark.parametrize("exchange", exchanges())
-def test_a_call_makes_the_request_and_means_the_answer_of_the_fixture(exchange: Exchange) -> None:
+def test_a_call_sends_the_request_and_decodes_the_answer_of_the_fixture(exchange: Exchange) -> None:
     request, response = exchange["request"], exchange["response"]
     with answering(exchange) as (url, seen), client_for(url, request) as client:
         if response["status"] >= 400:
@@ -247,7 +247,7 @@ def test_a_call_makes_the_request_and_means_the_answer_of_the_fixture(exchange: 
 
 
 def agrees(value: Any, wanted: Any) -> None:
-    """Everything that was told is in the value; a type may say more, where it has defaults of its own."""
+    """The value has every recorded field. A type may have further fields with defaults."""
     if isinstance(wanted, dict):
         for key, item in wanted.items():
             assert key in value, key
@@ -260,7 +260,7 @@ def agrees(value: Any, wanted: Any) -> None:
         assert value == wanted
 
 
-def test_what_is_heard_on_a_socket_are_the_events_of_streams() -> None:
+def test_events_of_a_socket_are_those_of_streams() -> None:
     names = set[str]()
     for exchange in filled((FOLDER / "socket.json").read_text())["exchanges"]:
         for frame in exchange["response"]["frames"]:
@@ -271,7 +271,7 @@ def test_what_is_heard_on_a_socket_are_the_events_of_streams() -> None:
     assert {"accepted", "completed", "done", "message", "error"} <= names
 
 
-def test_a_slot_is_two_requests_and_no_more() -> None:
+def test_a_slot_needs_only_two_requests() -> None:
     script = filled((FOLDER / "slots.json").read_text())["exchanges"]
     with answering(*script) as (url, seen), Client(url) as client:
         taken = script[0]["request"]["body"]

@@ -1,4 +1,4 @@
-"""A server of the program's own."""
+"""A local server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ time.sleep(60)
 INTERRUPTED = """
 import signal, time
 from laneway import Laneway
-# Tests started in the background ignore it, and so do their programs.
+# Tests in the background ignore SIGINT, and their child processes inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with Laneway.local() as queue, queue.client() as client:
     try:
@@ -43,7 +43,7 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_the_server_ends_with_the_program_however_that_ends(how: signal.Signals) -> None:
+def test_the_server_ends_with_the_program_however_the_program_ends(how: signal.Signals) -> None:
     program = subprocess.Popen([sys.executable, "-c", STARTS_ONE], stdout=subprocess.PIPE, text=True)
     assert program.stdout is not None
     pid, home = program.stdout.readline().split()
@@ -56,25 +56,25 @@ def test_the_server_ends_with_the_program_however_that_ends(how: signal.Signals)
     assert not is_alive(int(pid)) and not Path(home).exists()
 
 
-def test_an_interrupted_program_still_has_its_server_while_it_comes_to_its_end() -> None:
+def test_an_interrupted_program_keeps_its_server_until_it_ends() -> None:
     program = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert program.stdout is not None and program.stdout.readline() == "inside\n"
-    # As a terminal does it: to the whole group.
+    # Send the signal to the whole process group, as a terminal does.
     os.killpg(program.pid, signal.SIGINT)
     assert program.stdout.readline() == "running 0\n"
     assert program.wait(30) == 0
 
 
-def test_whoever_watches_over_a_server_leaves_with_it() -> None:
+def test_the_watcher_of_a_server_ends_with_it() -> None:
     with Laneway.local() as queue:
         os.kill(queue.pid, signal.SIGKILL)
-        # No process is left that would end another one with the same number.
+        # A watcher that is left could end another process with the same id.
         assert queue._watcher.wait(30) == 0
 
 
-def test_a_file_store_keeps_what_was_accepted(tmp_path: Path) -> None:
+def test_a_file_store_keeps_accepted_tasks(tmp_path: Path) -> None:
     config = {"lane": {"later": {"handler": "external"}}}
     with Laneway.local(tmp_path / "data", config=config) as queue, queue.client() as client:
         task = client.submit("x", {"n": 1}, lanes=["later"])
@@ -82,7 +82,7 @@ def test_a_file_store_keeps_what_was_accepted(tmp_path: Path) -> None:
         assert client.task(task.id).payload == {"n": 1}
 
 
-def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+def test_errors_have_their_reason(tmp_path: Path) -> None:
     with pytest.raises(LocalFailed, match="did not start"):
         Laneway.local(binary=str(tmp_path / "nothing"))
     with pytest.raises(LocalFailed, match="max_concurrency"):

@@ -1,4 +1,4 @@
-"""Cancelled, forked, interrupted, in another loop: at odd moments nothing is lost, and no caller waits for a lease to end."""
+"""Cancellation, forks, interrupts and other loops: no slot is lost, and no caller waits for a lease to lapse."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from proxy import proxy, the_first
 from laneway import AsyncClient, Client, LeaseLost, Local, Retry, UnexpectedAnswer, errors, events
 
 
-# Waiting for the end of such a lease would take too long.
+# A lease that is longer than the test waits.
 LONG_MS = 600_000
 
 
 async def is_free(client: AsyncClient, lane: str = "one") -> None:
-    """Its one slot is to be had, long before the lease of a holder that keeps it would end."""
+    """Checks that the lane's one slot is free long before a lease would lapse."""
     async with client.slot([lane], wait_ms=60_000):
         pass
 
 
-def test_a_release_that_is_cancelled_is_heard_all_the_same(server: Local) -> None:
+def test_a_cancelled_release_still_arrives(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         slot = client.slot(["one"], lease_ms=LONG_MS)
         await slot.__aenter__()
@@ -41,7 +41,7 @@ def test_a_release_that_is_cancelled_is_heard_all_the_same(server: Local) -> Non
     run(server.url, test)
 
 
-def test_a_client_that_is_closed_at_once_has_still_said_what_it_gave_back(server: Local) -> None:
+def test_closing_a_client_waits_for_its_releases(server: Local) -> None:
     async def leave() -> None:
         async with AsyncClient(server.url) as client:
             slot = client.slot(["one"], lease_ms=LONG_MS)
@@ -66,7 +66,7 @@ def test_entering_may_be_cancelled_at_any_moment(server: Local, after: float) ->
 
 
 @pytest.mark.parametrize("what", ["502", "lose"])
-def test_a_release_that_is_not_heard_is_said_again(server: Local, what: str) -> None:
+def test_a_lost_release_is_repeated(server: Local, what: str) -> None:
     with proxy(server.url, the_first(2, what, "POST", "/complete")) as between:
 
         async def test(client: AsyncClient) -> None:
@@ -107,7 +107,7 @@ def test_a_slot_guards_one_block_at_a_time(client: Client, server: Local) -> Non
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="before 3.11 a task does not know how often it was cancelled")
-def test_whoever_cancels_a_block_that_loses_its_lease_has_cancelled_it(server: Local) -> None:
+def test_cancelling_a_block_that_loses_its_lease_still_cancels_it(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         async def block() -> None:
             async with client.slot(["one"], lease_ms=300) as slot:
@@ -137,7 +137,7 @@ def test_a_timeout_around_a_block_is_a_timeout(server: Local) -> None:
     run(server.url, test)
 
 
-def test_a_thread_knows_by_the_clock_alone_that_its_lease_is_over(server: Local) -> None:
+def test_a_thread_detects_the_end_of_its_lease_by_the_clock(server: Local) -> None:
     with server.client() as client:
         try:
             with pytest.raises(LeaseLost):
@@ -177,14 +177,14 @@ def test_one_client_serves_many_loops(server: Local) -> None:
     assert failed == []
 
 
-def test_a_fork_speaks_on_connections_of_its_own_and_keeps_its_own_leases(client: Client) -> None:
+def test_a_fork_has_its_own_connections_and_leases(client: Client) -> None:
     client.status()
-    # Both hold their leases for longer than those would last without a sign of life.
+    # Both processes hold their slots longer than one lease.
     with client.slot(["main"], lease_ms=4000):
         until = time.monotonic() + 5
         child = os.fork()
         if child == 0:
-            # Nothing of the test's own may run here.
+            # The child process must not run the rest of the test.
             code = 1
             try:
                 with client.slot(["one"], lease_ms=4000) as mine:
@@ -228,7 +228,7 @@ def test_threads_share_a_client(client: Client) -> None:
     assert (failed, inside) == ([], 0) and 1 <= most <= 3
 
 
-def test_leaving_the_loop_early_cancels_the_run(server: Local) -> None:
+def test_leaving_the_loop_early_cancels_the_turn(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         task: Optional[str] = None
         async for event in client.agent("slow").chat("wait", session="left"):
@@ -255,7 +255,7 @@ def test_leaving_the_loop_early_cancels_the_run(server: Local) -> None:
         assert task is not None and client.wait(task).status == "cancelled"
 
 
-def test_a_gateway_that_does_not_reach_the_server_is_tried_again_where_that_is_safe(server: Local) -> None:
+def test_a_request_that_a_gateway_could_not_deliver_is_repeated_where_that_is_safe(server: Local) -> None:
     with proxy(server.url, the_first(2, "502", "GET", "/status")) as between, Client(between) as client:
         assert client.status().running >= 0
     with proxy(server.url, the_first(1, "502", "POST", "/tasks")) as between, Client(between) as client:
@@ -267,7 +267,7 @@ def test_a_gateway_that_does_not_reach_the_server_is_tried_again_where_that_is_s
             client.status()
 
 
-def test_something_that_is_no_server_is_told_as_such() -> None:
+def test_an_answer_of_another_program_is_unexpected() -> None:
     for nonsense in ("localhost:7717", "ftp://host", "http://", ""):
         with pytest.raises(ValueError, match="http://127.0.0.1:7717"):
             Client(nonsense)

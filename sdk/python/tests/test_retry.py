@@ -1,4 +1,4 @@
-"""What is sent again, and when."""
+"""Which requests the client repeats, and when."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_pauses_honour_the_servers_time_and_the_total_limit(
     assert Retry(limit=30).pause(refusal(told), tries, spent, chance) == pause
 
 
-def test_a_broken_connection_is_tried_again_and_a_bug_is_not() -> None:
+def test_a_broken_connection_is_retried_and_a_bug_is_not() -> None:
     assert Retry().pause(Unreachable("x"), 1, 0, 0.0) == 0.1
     assert Retry().pause(errors.UnexpectedAnswer(500, ""), 1, 0, 0.0) is None
 
 
 @contextmanager
 def refusing_twice() -> Iterator[tuple[str, list[tuple[str, Optional[str], float]]]]:
-    """Something that refuses two requests of each method and takes the third, and writes them down."""
+    """A server that refuses two requests of each method, accepts the third, and records them."""
     seen: list[tuple[str, Optional[str], float]] = []
 
     class Answers(http.server.BaseHTTPRequestHandler):
@@ -82,7 +82,7 @@ def refusing_twice() -> Iterator[tuple[str, list[tuple[str, Optional[str], float
         server.server_close()
 
 
-def test_a_get_is_repeated_no_sooner_than_the_server_said_and_in_one_trace() -> None:
+def test_a_get_is_repeated_after_the_servers_time_and_in_one_trace() -> None:
     with refusing_twice() as (url, seen), Client(url) as client:
         client.status()
         assert len(seen) == 3 and len({trace for _, trace, _ in seen}) == 1

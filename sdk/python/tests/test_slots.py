@@ -1,4 +1,4 @@
-"""Slots: never more inside than the lane allows, and none is lost."""
+"""Slots: the limit of the lane always holds, and no slot is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def guarded(*words: str) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, GUARDED, *words], stdout=subprocess.PIPE, text=True)
 
 
-def test_200_blocks_of_4_processes_are_never_more_than_3_inside(server: Local, tmp_path: Path) -> None:
+def test_of_200_blocks_of_4_processes_at_most_3_run_at_once(server: Local, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()
     processes = [guarded(server.url, "three", "50", str(log)) for _ in range(4)]
@@ -34,14 +34,14 @@ def test_200_blocks_of_4_processes_are_never_more_than_3_inside(server: Local, t
     assert (inside, most) == (0, 3)
 
 
-def test_the_slot_of_a_killed_process_is_back_after_its_lease(client: Client) -> None:
+def test_the_slot_of_a_killed_process_is_free_after_its_lease(client: Client) -> None:
     holder = guarded(client.url, "one", "hold", "6000")
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     with pytest.raises(errors.AtCapacity):
         client.slot(["one"], wait_ms=0).__enter__()
     holder.kill()
     holder.wait()
-    # Not at once: its last sign of life is no older than a third of its lease.
+    # The slot is not free at once, because the last heartbeat is at most a third of the lease old.
     with pytest.raises(errors.AtCapacity):
         client.slot(["one"], wait_ms=0).__enter__()
     with client.slot(["one"], wait_ms=60_000):
@@ -64,7 +64,7 @@ def test_a_lost_lease_cancels_the_block(server: Local) -> None:
             async with client.slot(["one"], lease_ms=3000) as slot:
                 await client.cancel(slot.id)
                 await asyncio.sleep(WAIT_MAX_S)
-        # The cancellation is over with the block.
+        # The cancellation ends with the block.
         await asyncio.sleep(0)
         async with client.slot(["one"], wait_ms=60_000):
             pass
@@ -72,7 +72,7 @@ def test_a_lost_lease_cancels_the_block(server: Local) -> None:
     run(server.url, test)
 
 
-def test_a_lost_lease_is_told_to_a_block_in_a_thread(client: Client) -> None:
+def test_a_block_in_a_thread_can_check_for_a_lost_lease(client: Client) -> None:
     with pytest.raises(LeaseLost):
         with client.slot(["one"], lease_ms=3000) as slot:
             client.cancel(slot.id)
@@ -106,7 +106,7 @@ def test_a_block_that_raises_gives_its_slot_back_and_raises(server: Local) -> No
     run(server.url, test)
 
 
-def test_one_conversation_at_a_time(client: Client) -> None:
+def test_a_session_runs_one_turn_at_a_time(client: Client) -> None:
     with client.slot(["main"], session="alice"):
         with pytest.raises((errors.AtCapacity, errors.WaitTimeout)):
             client.slot(["main"], session="alice", wait_ms=0).__enter__()
@@ -114,7 +114,7 @@ def test_one_conversation_at_a_time(client: Client) -> None:
             pass
 
 
-def test_a_slot_outlives_a_server_that_is_killed_and_started_again(restarting: Restarting) -> None:
+def test_a_slot_survives_a_kill_and_a_restart_of_the_server(restarting: Restarting) -> None:
     async def test(client: AsyncClient) -> None:
         async with client.slot(["one"]):
             await asyncio.to_thread(restarting.kill)
@@ -140,7 +140,7 @@ def test_a_slot_is_lost_when_its_server_is_away_for_longer_than_the_lease(restar
     run(restarting.url, test)
 
 
-def test_a_turn_whose_server_is_killed_is_lost_and_says_so(restarting: Restarting) -> None:
+def test_a_turn_whose_server_is_killed_is_lost(restarting: Restarting) -> None:
     async def test(client: AsyncClient) -> None:
         asked = client.agent("slow").chat("x", session="doomed", idempotency_key="doomed")
         answer = asyncio.ensure_future(asked.answer())
@@ -155,7 +155,7 @@ def test_a_turn_whose_server_is_killed_is_lost_and_says_so(restarting: Restartin
     run(restarting.url, test)
 
 
-def test_the_length_of_a_lease_is_told_by_the_servers_clock_and_rather_too_short() -> None:
+def test_the_length_of_a_lease_follows_the_servers_clock_and_is_never_too_long() -> None:
     date = {"date": "Sun, 15 Nov 2026 12:00:00 GMT"}
     assert lease_length(None, "2026-11-15T12:00:30.500Z", date) == 29.5
     assert lease_length(5000, "2026-11-15T12:00:30.500Z", date) == 5

@@ -18,7 +18,7 @@ async def ended(client: AsyncClient, *tasks: str) -> list[str]:
     return [(await client.wait(task)).status for task in tasks]
 
 
-def test_a_worker_runs_several_tasks_at_once_and_no_more_than_it_may(server: Local) -> None:
+def test_a_worker_runs_several_tasks_at_once_up_to_its_limit(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         worker = Worker(client, lanes=["external"], concurrency=2, poll=0.1)
         inside = most = 0
@@ -31,7 +31,7 @@ def test_a_worker_runs_several_tasks_at_once_and_no_more_than_it_may(server: Loc
             most = max(most, inside)
             if inside == 2:
                 met.set()
-            # The first two wait for each other: they do run at once.
+            # The first two attempts wait for each other, which shows that they run at once.
             await met.wait()
             await asyncio.sleep(0.005)
             inside -= 1
@@ -86,7 +86,7 @@ def test_failures_are_retried_unless_the_handler_says_not_to(server: Local) -> N
     run(server.url, test)
 
 
-def test_progress_is_told_and_a_cancelled_task_is_stopped(server: Local) -> None:
+def test_progress_is_published_and_a_cancelled_task_stops(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         worker = Worker(client, lease_ms=3000, poll=0.1)
         stopped = asyncio.Event()
@@ -94,7 +94,7 @@ def test_progress_is_told_and_a_cancelled_task_is_stopped(server: Local) -> None
         @worker.handler("long")
         async def long(task: TaskRun) -> None:
             try:
-                # Again and again: only clients that watch at that moment get the progress.
+                # Repeat it, because only clients that watch at that moment get the progress.
                 while True:
                     task.progress({"percent": 40})
                     await asyncio.sleep(0.05)
@@ -118,7 +118,7 @@ def test_progress_is_told_and_a_cancelled_task_is_stopped(server: Local) -> None
     run(server.url, test)
 
 
-def test_draining_lets_running_work_end_and_claims_no_more(server: Local) -> None:
+def test_draining_finishes_running_attempts_and_claims_no_further_tasks(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         worker = Worker(client, poll=0.1)
         started, may_end = asyncio.Event(), asyncio.Event()
@@ -143,7 +143,7 @@ def test_draining_lets_running_work_end_and_claims_no_more(server: Local) -> Non
     run(server.url, test)
 
 
-def test_an_agent_outside_can_be_steered(server: Local) -> None:
+def test_an_external_agent_can_be_steered(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         worker = Worker(client, lanes=["agent:outside"], lease_ms=3000, poll=0.1)
 
@@ -160,7 +160,7 @@ def test_an_agent_outside_can_be_steered(server: Local) -> None:
         session = client.session(f"steer-{uuid.uuid4().hex[:6]}")
         first = await session.send("begin", agent="outside", mode="steer")
         assert first.task_id is not None
-        # The sign of life that tells the progress has said that the turn takes steering.
+        # The heartbeat with the progress also says that the turn takes steering.
         async for event in client.task_events(first.task_id):
             if isinstance(event, events.Progress):
                 break
@@ -173,7 +173,7 @@ def test_an_agent_outside_can_be_steered(server: Local) -> None:
     run(server.url, test)
 
 
-def test_what_is_offered_again_is_heard_once_and_named_until_the_server_knows() -> None:
+def test_a_repeated_offer_is_taken_once_and_confirmed_until_the_server_answers() -> None:
     task = ClaimedTask(attempt=1, fence=7, id="t", kind="k", lane="l", lease_until="2030-01-01T00:00:00Z", payload=None)
     run_of_it = TaskRun(task, True, lambda: None)
     offer = [SteeringView(id="a", text="left"), SteeringView(id="b", text="right")]
@@ -186,7 +186,7 @@ def test_what_is_offered_again_is_heard_once_and_named_until_the_server_knows() 
     run_of_it._say()
     run_of_it._hear(answer(*offer))
     assert run_of_it.steered() == ["left", "right"]
-    # The answer to this sign of life is lost: both are named again, and what is offered meanwhile is known.
+    # The answer to this heartbeat is lost, so the next one confirms both messages again.
     assert run_of_it._say()["steered"] == ["a", "b"]
     assert run_of_it._say()["steered"] == ["a", "b"]
     run_of_it._hear(answer(SteeringView(id="c", text="back")))
@@ -197,7 +197,7 @@ def test_what_is_offered_again_is_heard_once_and_named_until_the_server_knows() 
     assert run_of_it.steered() == []
 
 
-def test_a_worker_outlives_a_server_that_is_killed(restarting: Restarting) -> None:
+def test_a_worker_survives_a_kill_of_the_server(restarting: Restarting) -> None:
     async def test(client: AsyncClient) -> None:
         worker = Worker(client, concurrency=4, lease_ms=2000, poll=0.1)
         seen: list[int] = []
@@ -215,7 +215,7 @@ def test_a_worker_outlives_a_server_that_is_killed(restarting: Restarting) -> No
         running = asyncio.ensure_future(worker.run())
         await first.wait()
         restarting.kill()
-        # Asked for while the server is away, and accepted when it is back.
+        # The client submits while the server is away, and the server accepts when it is back.
         asking = asyncio.ensure_future(client.submit("step", 1, idempotency_key="step-1"))
         restarting.start()
         accepted.append(await asking)
@@ -228,7 +228,7 @@ def test_a_worker_outlives_a_server_that_is_killed(restarting: Restarting) -> No
     run(restarting.url, test)
 
 
-def test_what_was_accepted_is_there_after_a_kill(restarting: Restarting) -> None:
+def test_accepted_tasks_survive_a_kill(restarting: Restarting) -> None:
     with Client(restarting.url) as client:
         accepted = [client.submit("later", {"n": n}, lanes=["external"]) for n in range(20)]
         assert {task.durability for task in accepted} == {"disk"}
@@ -239,7 +239,7 @@ def test_what_was_accepted_is_there_after_a_kill(restarting: Restarting) -> None
         assert [task.payload["n"] for task in pending] == list(range(20))
 
 
-def test_polled_tasks_are_claimed_by_being_completed(server: Local) -> None:
+def test_completing_a_polled_task_claims_it(server: Local) -> None:
     session = f"polled-{uuid.uuid4().hex[:6]}"
     with server.client() as client, server.client() as other:
         client.set_lane_handler("execute", "external", session=session, timeout_ms=60_000)
@@ -254,7 +254,7 @@ def test_polled_tasks_are_claimed_by_being_completed(server: Local) -> None:
         stats = client.queue_stats(session)
         assert (stats.external_pending, stats.lanes["execute"].handler_mode) == (3, "external")
         assert client.queue_stats().external_pending >= 3
-        # Exactly the one that is meant: the one before it is unclaimed, and another client can have it.
+        # The client claims exactly this task; another client can claim the one before it.
         assert client.complete_external_task(tasks[1], True, {"ok": 1}).status == "completed"
         left = client.pending_external_tasks(session=session)
         assert [(task.id, task.claimed) for task in left] == [(tasks[0], False), (tasks[2], False)]

@@ -1,4 +1,4 @@
-"""Workers whose handlers, or whose surroundings, do what no test expects."""
+"""Workers with unusual handlers or an unusual environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proxy import proxy, the_first
 from laneway import AsyncClient, Local, TaskRun, Worker
 
 
-def test_what_cannot_be_said_in_json_fails_the_task_and_not_the_worker(server: Local) -> None:
+def test_a_result_that_is_not_json_fails_the_task_and_not_the_worker(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         worker = Worker(client, poll=0.1)
 
@@ -38,7 +38,7 @@ def test_what_cannot_be_said_in_json_fails_the_task_and_not_the_worker(server: L
     run(server.url, test)
 
 
-def test_as_many_threads_run_as_the_worker_may_have(server: Local) -> None:
+def test_a_worker_has_one_thread_per_attempt(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         await client.lane("wide").change(max_concurrency=40, handler="external")
         worker = Worker(client, lanes=["wide"], concurrency=40, poll=0.1)
@@ -57,7 +57,7 @@ def test_as_many_threads_run_as_the_worker_may_have(server: Local) -> None:
     run(server.url, test)
 
 
-def test_a_thread_that_was_told_to_stop_holds_its_slot_until_it_has_stopped(server: Local) -> None:
+def test_a_stopping_thread_holds_its_slot_until_it_has_stopped(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         worker = Worker(client, lease_ms=3000, poll=0.1)
         told, may_end = threading.Event(), threading.Event()
@@ -85,7 +85,7 @@ def test_a_thread_that_was_told_to_stop_holds_its_slot_until_it_has_stopped(serv
     run(server.url, test)
 
 
-def test_a_worker_that_is_cancelled_claims_nothing_more_and_tells_its_handlers(server: Local) -> None:
+def test_a_cancelled_worker_claims_no_further_tasks_and_cancels_its_handlers(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         worker, after = Worker(client, concurrency=2, poll=0.1), Worker(client, poll=0.1)
         started, stopped = asyncio.Event(), asyncio.Event()
@@ -122,7 +122,7 @@ def test_a_worker_that_is_cancelled_claims_nothing_more_and_tells_its_handlers(s
     run(server.url, test)
 
 
-def test_a_worker_outlives_a_gateway_that_does_not_reach_the_server(server: Local) -> None:
+def test_a_worker_survives_a_gateway_that_cannot_reach_the_server(server: Local) -> None:
     with proxy(server.url, the_first(2, "502", "POST", "/claim")) as between:
 
         async def test(client: AsyncClient) -> None:
@@ -141,7 +141,7 @@ def test_a_worker_outlives_a_gateway_that_does_not_reach_the_server(server: Loca
         run(between, test)
 
 
-def test_what_a_claim_brings_is_done_although_the_worker_is_drained_meanwhile(server: Local) -> None:
+def test_a_draining_worker_runs_the_tasks_of_an_open_claim(server: Local) -> None:
     asked = threading.Event()
 
     def listen(method: str, path: str) -> None:
@@ -170,14 +170,14 @@ def test_what_a_claim_brings_is_done_although_the_worker_is_drained_meanwhile(se
         run(between, test)
 
 
-def test_a_server_that_has_nothing_to_hand_out_is_not_asked_without_end(server: Local) -> None:
+def test_a_worker_pauses_between_claims_that_return_at_once(server: Local) -> None:
     asked: list[float] = []
 
     def listen(method: str, path: str) -> Optional[str]:
         if not path.endswith("/claim"):
             return None
         asked.append(time.monotonic())
-        # As a server answers that drains.
+        # A draining server answers like this.
         return '{"tasks": []}'
 
     with proxy(server.url, listen) as between:
@@ -192,11 +192,11 @@ def test_a_server_that_has_nothing_to_hand_out_is_not_asked_without_end(server: 
             await running
 
         run(between, test)
-    # A tenth of a second after the first, and twice as long each time.
+    # The first pause is a tenth of a second, and each further one is twice as long.
     assert asked[3] - asked[0] >= 0.7
 
 
-def test_a_claim_that_waits_for_too_short_or_too_long_is_refused(server: Local) -> None:
+def test_a_claim_with_a_too_short_or_too_long_wait_is_refused(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         for poll in (0.0, 61.0, float("nan")):
             with pytest.raises(ValueError, match="0.1 to 60"):

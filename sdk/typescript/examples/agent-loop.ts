@@ -1,4 +1,4 @@
-// An agent loop whose tool calls go through lanes: reads side by side, writes in their order.
+// An agent loop whose tool calls go through lanes: reads run together, writes one after another.
 //
 //   node agent-loop.js URL            the tools run in this program, as a worker of the session's tool lanes
 
@@ -22,7 +22,7 @@ const worker = new Worker(client, { lanes: [`session:${session}/*`], concurrency
     return files.get(payload.path)!.length;
   });
 
-/** Stands for a model: the tool calls of each of its turns. */
+/** A stand-in for a model: the tool calls of each of its turns. */
 function model(turn: number, results: unknown[]): wire.BatchCall[] {
   if (turn === 0) return [...files.keys()].map((path) => ({ tool: "read", payload: { path } }));
   if (turn === 1) return results.map((text) => ({ tool: "write", payload: { path: "c.txt", text } }));

@@ -1,4 +1,4 @@
-// A chat handler that is protected by a lane: a bounded number at once, one at a time for each user.
+// A chat handler behind a lane: a limited number of turns at once, and one at a time for each user.
 //
 //   LANEWAY_URL=http://127.0.0.1:7717 node express-chat.js
 
@@ -10,7 +10,7 @@ const lanes = new Client(process.env.LANEWAY_URL ?? "http://127.0.0.1:7717");
 const app = express();
 app.use(express.json());
 
-/** Stands for the call of a model. */
+/** A stand-in for the call of a model. */
 async function model(message: string, signal: AbortSignal): Promise<string> {
   await setTimeout(200, undefined, { signal });
   return message.toUpperCase();

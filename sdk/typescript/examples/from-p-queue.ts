@@ -1,4 +1,4 @@
-// Moving from p-queue: the same callback, and the limit now counts on all machines.
+// From p-queue to a lane: the same callback, with a limit across all machines.
 //
 //   node from-p-queue.js URL
 
@@ -15,18 +15,18 @@ async function work(): Promise<void> {
   inside -= 1;
 }
 
-/** Twelve blocks at once; how many were inside at most. */
+/** Starts twelve blocks at once, and returns how many ran at once at most. */
 async function twelve(add: (block: () => Promise<void>) => Promise<unknown>): Promise<number> {
   most = 0;
   await Promise.all(Array.from({ length: 12 }, () => add(work)));
   return most;
 }
 
-// Before: counts in this process only, and forgets everything with it.
+// Before: the queue counts only in this process.
 const queue = new PQueue({ concurrency: 3 });
 console.log(`p-queue: ${await twelve((block) => queue.add(block))} at most`);
 
-// After: counts in all processes, shows what waits, and can be changed while it runs.
+// After: the lane counts in all processes, shows waiting tasks, and can change at any time.
 const client = new Client(process.argv[2]!);
 await client.lane("calls").change({ max_concurrency: 3, max_queued: 100 });
 console.log(`lane: ${await twelve((block) => client.withSlot(["calls"], block))} at most`);

@@ -1,6 +1,6 @@
-// A worker of a fleet: start as many as you like, on any machines.
+// A worker of a fleet: start any number of them, on any machines.
 //
-//   node worker-fleet.js URL          ends on SIGTERM when what it runs has ended
+//   node worker-fleet.js URL          on SIGTERM, ends after its running attempts
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -11,7 +11,7 @@ const worker = new Worker(new Client(process.argv[2]!), { lanes: ["external"], c
 worker.handler<{ words?: string[] }>("shell", async ({ payload, signal }) => {
   const [program, ...words] = payload.words ?? [];
   if (program === undefined) throw new DoNotRetry("the payload needs a list of words");
-  // Cancelled, or the lease is lost: what was started here ends here.
+  // The task was cancelled or its lease is lost, so end the process.
   const { stdout } = await promisify(execFile)(program, words, { signal });
   return stdout;
 });

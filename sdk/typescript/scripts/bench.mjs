@@ -1,6 +1,6 @@
-// What a slot costs, compared with a plain request of the same HTTP client to the same server: `node scripts/bench.mjs`.
+// The cost of a slot, compared with a plain request of the same HTTP client to the same server: `node scripts/bench.mjs`.
 //
-// Taken in turns, one by one; the median of the ratios of all rounds. Ends with status 1 when a bound does not hold.
+// It alternates the operations and takes the median of the ratios of all rounds. The exit status is 1 if a bound fails.
 
 import { Laneway } from "../dist/index.js";
 
@@ -18,7 +18,7 @@ async function pair() {
   return [between - began, performance.now() - between];
 }
 
-// The medians of a round: other load in the middle of one operation does not count.
+// The medians of a round, which ignore other load during a single operation.
 async function round() {
   const pairs = [];
   for (let n = 0; n < EACH; n += 1) pairs.push(await pair());

@@ -1,4 +1,4 @@
-// Removes build output, so that a module that is gone from the sources is gone from the package too.
+// Removes the build output, so that the package has no module without a source.
 
 import { rmSync } from "node:fs";
 

@@ -1,7 +1,7 @@
 // Writes src/wire.ts from the OpenAPI document of a server.
 //
 //   node scripts/generate.mjs openapi.json            writes the file
-//   node scripts/generate.mjs openapi.json --check    fails if the file is not what would be written
+//   node scripts/generate.mjs openapi.json --check    fails if the file differs
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ const target = fileURLToPath(new URL("../src/wire.ts", import.meta.url));
 const [file, check] = process.argv.slice(2);
 const { schemas } = JSON.parse(readFileSync(file, "utf8")).components;
 
-// Lists that a newer server may have made longer: a reader must accept a word that it does not know.
+// Enumerations that a newer server may extend, so a reader must accept unknown words.
 const open = new Set(["Code"]);
 const last = (reference) => reference.split("/").at(-1);
 const union = (parts) => {
@@ -45,7 +45,7 @@ function typeOf(schema) {
   }
 }
 
-// One case of a union that a field tells apart.
+// One case of a union with a discriminant field.
 function inline({ properties, required = [] }) {
   const fields = Object.keys(properties).sort().map((key) => `${key}${required.includes(key) ? "" : "?"}: ${typeOf(properties[key])}`);
   return `{ ${fields.join("; ")} }`;
@@ -66,7 +66,7 @@ const described = (field) =>
   field.description ?? (field.oneOf ?? []).find((part) => part.description)?.description ?? "";
 
 let text = "// What goes over the wire. Written by scripts/generate.mjs from the server's OpenAPI document; not edited by hand.\n";
-// A page spells its items out in place; they stand on their own as well.
+// A page has its items inline, and they also need their own type.
 for (const name of Object.keys(schemas).filter((name) => !name.startsWith("Page_")).sort()) {
   const schema = schemas[name];
   text += "\n" + comment("", schema.description);

@@ -1,21 +1,21 @@
-// Agents: asking them, and how their lines stand.
+// Agents: turns, stateless tasks, and the agent's lane.
 
 import type { LanewayEvent } from "./events.js";
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
 import type { AcceptedTurn, AgentView, ChatAnswer, ChatRequest, ClearedQueue, QueueView, ReleasedQueue } from "./wire.js";
 
 export interface TurnOptions extends Omit<ChatRequest, "message">, CallOptions {
-  /** The agent that asks. */
+  /** The agent that sends the request. */
   sourceAgent?: string;
-  /** The id of the running task that asks and waits: it lends its slots. */
+  /** The id of the parent, which lends its slots while it waits. */
   parent?: string;
-  /** The run goes on when this caller has gone. */
+  /** The turn continues when this caller disconnects. */
   detach?: boolean;
-  /** Asking twice is asking once, and the request is repeated by itself where that helps. */
+  /** The idempotency key. With it, a repeated request starts nothing, and the client repeats the request where that helps. */
   idempotencyKey?: string;
 }
 
-/** A turn that is about to be asked for: await it for the answer, or iterate over it for the events. */
+/** A request for a turn: await it for the answer, or iterate over it for the events. */
 export class Turn implements PromiseLike<ChatAnswer>, AsyncIterable<LanewayEvent> {
   #answer: Promise<ChatAnswer> | undefined;
 
@@ -37,18 +37,18 @@ export class Turn implements PromiseLike<ChatAnswer>, AsyncIterable<LanewayEvent
     return { method: "POST" as const, body: { message: this.message, ...rest }, headers, signal, traceparent };
   }
 
-  /** Asks, waits for the end, and resolves to the answer. */
+  /** Sends the request, waits for the end, and resolves to the answer. */
   answer(): Promise<ChatAnswer> {
     this.#answer ??= this.transport.read<ChatAnswer>(this.path, { ...this.#request(), waits: true });
     return this.#answer;
   }
 
-  /** Asks, and tells what happens from acceptance on. Leaving the loop cancels the run, unless it is detached. */
+  /** Sends the request, and yields events from acceptance on. Leaving the loop cancels the turn, unless it is detached. */
   events(): AsyncGenerator<LanewayEvent, void, void> {
     return this.transport.stream(this.path, this.#request());
   }
 
-  /** Asks, and resolves when it is accepted. */
+  /** Sends the request, and resolves when the server has accepted it. */
   accepted(): Promise<AcceptedTurn> {
     const request = this.#request();
     const headers = { ...request.headers, prefer: "respond-async" };
@@ -75,44 +75,44 @@ export class Turn implements PromiseLike<ChatAnswer>, AsyncIterable<LanewayEvent
   }
 }
 
-/** What can run a turn. */
+/** An agent. */
 export class Agent {
   constructor(
     readonly transport: Transport,
     readonly name: string,
   ) {}
 
-  /** One turn of a conversation: await it for the answer, or iterate over it for the events. */
+  /** One turn of a session: await it for the answer, or iterate over it for the events. */
   chat(message: string, options: TurnOptions = {}): Turn {
     return new Turn(this.transport, pathOf("agents", this.name, "chat"), message, options);
   }
 
-  /** One stateless task, parallel to all others; to be awaited or iterated over like a turn. */
+  /** One task without a session, in parallel with others. Await it or iterate over it like a turn. */
   task(message: string, options: TurnOptions = {}): Turn {
     return new Turn(this.transport, pathOf("agents", this.name, "task"), message, options);
   }
 
-  /** One turn of a conversation that is not waited for. */
+  /** Requests one turn of a session, without waiting for its end. */
   submit(message: string, options: TurnOptions = {}): Promise<AcceptedTurn> {
     return this.chat(message, options).accepted();
   }
 
-  /** How the agent stands. */
+  /** The state of the agent. */
   get(options: CallOptions = {}): Promise<AgentView> {
     return this.transport.read(pathOf("agents", this.name), options);
   }
 
-  /** How its line stands. */
+  /** The state of the agent's lane. */
   queue(options: CallOptions = {}): Promise<QueueView> {
     return this.transport.read(pathOf("agents", this.name, "queue"), options);
   }
 
-  /** Cancels what waits in its line. */
+  /** Cancels the waiting tasks of the agent's lane. */
   clear(options: CallOptions = {}): Promise<ClearedQueue> {
     return this.transport.read(pathOf("agents", this.name, "queue", "clear"), { ...options, method: "POST" });
   }
 
-  /** Takes its slots away from whatever runs. The old runs may still be going; what they report is refused. */
+  /** Frees the slots of the agent's running attempts. They may still run, but the server refuses their reports. */
   release(options: CallOptions = {}): Promise<ReleasedQueue> {
     return this.transport.read(pathOf("agents", this.name, "queue", "release"), { ...options, method: "POST" });
   }

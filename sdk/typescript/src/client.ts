@@ -1,4 +1,4 @@
-// The client: the way in to everything.
+// The client.
 
 import { Agent } from "./agents.js";
 import { NotFound } from "./errors.js";
@@ -31,7 +31,7 @@ import type {
   WorkerView,
 } from "./wire.js";
 
-/** What all lanes have seen. */
+/** Counters of all lanes. */
 export interface QueueMetrics {
   running: number;
   waiting: number;
@@ -49,7 +49,7 @@ export interface TasksFilter {
 
 const TOOL_LANES = ["control", "query", "execute", "generate"];
 
-/** A Laneway server. */
+/** A client of a Laneway server. */
 export class Client {
   readonly transport: Transport;
   readonly #external: External;
@@ -63,12 +63,12 @@ export class Client {
     return this.transport.url;
   }
 
-  /** Gives no more signs of life for what was claimed and not completed: it is offered again when its lease is over. */
+  /** Stops the heartbeats of claimed tasks. The server offers them again when their leases lapse. */
   close(): void {
     this.#external.close();
   }
 
-  /** Any route that has no method of its own here, in JSON. */
+  /** Calls any route, in JSON. For routes without their own method. */
   request<T = unknown>(method: NonNullable<Request["method"]>, path: string, request: Omit<Request, "method"> = {}): Promise<T> {
     return this.transport.read<T>(path, { ...request, method });
   }
@@ -103,17 +103,17 @@ export class Client {
     return this.transport.pages(pathOf("workers"), options);
   }
 
-  /** How everything stands. */
+  /** The numbers of running and waiting tasks. */
   status(options: CallOptions = {}): Promise<StatusView> {
     return this.transport.read(pathOf("status"), options);
   }
 
-  /** Takes a slot of each of these lanes: `await using slot = await client.slot(["main"])`. */
+  /** Takes a slot in each of the lanes: `await using slot = await client.slot(["main"])`. */
   slot(lanes: string[], options: SlotOptions = {}): Promise<Slot> {
     return Slot.take(this.transport, lanes, options);
   }
 
-  /** Runs a block under a slot of each of these lanes. Rejects with `LeaseLost` as soon as the lease is lost. */
+  /** Runs a block under a slot in each of the lanes. Rejects with `LeaseLost` as soon as the lease is lost. */
   withSlot<T>(lanes: string[], block: (slot: Slot) => Promise<T> | T): Promise<T>;
   withSlot<T>(lanes: string[], options: SlotOptions, block: (slot: Slot) => Promise<T> | T): Promise<T>;
   async withSlot<T>(
@@ -127,7 +127,7 @@ export class Client {
 
   // Tasks
 
-  /** A task, which is not waited for. With an idempotency key asking twice is asking once. */
+  /** Submits a task without waiting for its end. A repeated idempotency key submits nothing. */
   submit(
     kind: string,
     payload?: unknown,
@@ -139,14 +139,14 @@ export class Client {
     return this.transport.read(pathOf("tasks"), { method: "POST", body, headers, signal, traceparent });
   }
 
-  /** The tool calls of one model turn: reads side by side, all else in order; results in the order of the calls. */
+  /** Runs the tool calls of one model turn: reads together, others one after another. Results are in the order of the calls. */
   batch(session: string, calls: BatchCall[], options: CallOptions & { group?: string } = {}): Promise<BatchAnswer> {
     const { group, ...call } = options;
     const body = { session, calls, ...(group === undefined ? {} : { group }) };
     return this.transport.read(pathOf("tasks", "batch"), { ...call, method: "POST", body, waits: true });
   }
 
-  /** A task, live or over. */
+  /** A task, live or ended. */
   task(task: string, options: CallOptions = {}): Promise<TaskView> {
     return this.transport.read(pathOf("tasks", task), options);
   }
@@ -155,13 +155,13 @@ export class Client {
     return this.transport.pages(pathOf("tasks"), { ...options, query: { ...filter } });
   }
 
-  /** Waits for the end of a task, also across restarts of the server, and resolves to it. */
+  /** Waits for the end of a task, also across restarts of the server. Resolves to the task. */
   async wait(task: string, options: CallOptions = {}): Promise<TaskView> {
     for (;;) {
       try {
         for await (const _ of this.taskEvents(task, options));
       } catch (error) {
-        // A task that just ended may no longer have a stream; the task itself has the last word.
+        // A task that has just ended may no longer have a stream, so read the task itself.
         if (!(error instanceof NotFound)) throw error;
       }
       const view = await this.task(task, options);
@@ -169,12 +169,12 @@ export class Client {
     }
   }
 
-  /** What happens to a task, until `done`; goes on where it was when the connection breaks. */
+  /** The events of a task, until `done`. Continues after the last event when the connection breaks. */
   taskEvents(task: string, options: CallOptions & { after?: string } = {}): AsyncGenerator<LanewayEvent, void, void> {
     return this.transport.follow(pathOf("tasks", task, "events"), options);
   }
 
-  /** Everything that happens, without end; goes on where it was when the connection breaks. */
+  /** All events, without end. Continues after the last event when the connection breaks. */
   events(
     filter: { lane?: string; session?: string; task?: string } = {},
     options: CallOptions & { after?: string } = {},
@@ -182,18 +182,18 @@ export class Client {
     return this.transport.follow(pathOf("events"), { ...options, query: { ...filter } });
   }
 
-  /** Cancels a task; the answer says what was found. */
+  /** Cancels a task. The answer has the status in which the task was. */
   cancel(task: string, options: CallOptions = {}): Promise<CancelAnswer> {
     return this.transport.read(pathOf("tasks", task), { ...options, method: "DELETE" });
   }
 
-  /** Cancels the waiting tasks that fit everything that is given; resolves to how many. */
+  /** Cancels the waiting tasks that match all given filters. Resolves to their number. */
   async cancelWaiting(which: CancelManyRequest, options: CallOptions = {}): Promise<number> {
     const request = { ...options, method: "POST" as const, body: which };
     return (await this.transport.read<CancelManyAnswer>(pathOf("tasks", "cancel"), request)).cancelled;
   }
 
-  /** Why a task waits. */
+  /** Explains why a task waits. */
   explain(task: string, options: CallOptions = {}): Promise<ExplainView> {
     return this.transport.read(pathOf("tasks", task, "explain"), options);
   }
@@ -203,16 +203,16 @@ export class Client {
     return this.transport.read(pathOf("tasks", task), { ...options, method: "PATCH", body: { priority } });
   }
 
-  /** How the tasks with one label stand. */
+  /** The state of the tasks of a group. */
   group(group: string, options: CallOptions = {}): Promise<GroupView> {
     return this.transport.read(pathOf("groups", group), options);
   }
 
-  // Tasks that are done outside
+  // Tasks of external lanes
 
   /**
-   * Who runs the tasks of a lane from now on. One of the four tool lanes (`control`, `query`, `execute`, `generate`) is meant in
-   * this session, or else in all of them.
+   * Sets what runs the tasks of a lane from now on. A tool lane (`control`, `query`, `execute`, `generate`) means that of `session`,
+   * or that of all sessions.
    */
   setLaneHandler(
     lane: string,
@@ -226,7 +226,7 @@ export class Client {
     return this.transport.read(pathOf("lanes", name), { ...call, method: "PATCH", body });
   }
 
-  /** The tasks that wait for a worker, in order; first those that this client has claimed. */
+  /** The tasks that wait for a worker, in order. Those that this client has claimed come first. */
   pendingExternalTasks(
     which: { session?: string; lane?: string } = {},
     options: CallOptions = {},
@@ -235,8 +235,8 @@ export class Client {
   }
 
   /**
-   * Says how a task went that was done outside. Claims it first, and no other, even if other tasks are ahead of it. When the
-   * server could not be reached to hear of it, the task stays this client's, and saying it again does.
+   * Reports the outcome of an external task. Claims exactly that task first, even if other tasks are ahead of it. If the report does
+   * not reach the server, the client keeps its claim, and you can call this again.
    */
   completeExternalTask(
     task: string,
@@ -246,7 +246,7 @@ export class Client {
     return this.#external.complete(task, outcome, options);
   }
 
-  /** What waits and runs, lane by lane: of one session's tool lanes, or of all lanes. */
+  /** The waiting and running tasks by lane: of one session's tool lanes, or of all lanes. */
   async queueStats(session?: string, options: CallOptions = {}): Promise<SessionStats> {
     if (session !== undefined) return this.session(session).stats(options);
     const status = await this.status(options);
@@ -266,7 +266,7 @@ export class Client {
     return { total_pending: status.waiting, total_active: status.running, external_pending: pending, lanes };
   }
 
-  /** What all lanes have seen: counters, and percentiles of waits and runs. */
+  /** Counters of all lanes, and percentiles of the times of waits and attempts. */
   async queueMetrics(options: CallOptions = {}): Promise<QueueMetrics> {
     const { running, waiting, max_concurrent } = await this.status(options);
     const lanes: Record<string, LaneNumbers> = {};
@@ -274,14 +274,14 @@ export class Client {
     return { running, waiting, maxConcurrent: max_concurrent ?? undefined, lanes };
   }
 
-  /** The tasks that could not be done, the oldest first. */
+  /** The dead letters, the oldest first. */
   async deadLetters(options: CallOptions = {}): Promise<DeadLetterView[]> {
     const letters: DeadLetterView[] = [];
     for await (const letter of this.transport.pages<DeadLetterView>(pathOf("dead-letters"), options)) letters.push(letter);
     return letters;
   }
 
-  /** Runs a dead letter again as a new task, or all of a lane or kind. */
+  /** Redrives a dead letter as a new task, or all dead letters of a lane or kind. */
   redrive(which: string | LettersSelector, options: CallOptions = {}): Promise<RedriveAnswer> {
     const request = { ...options, method: "POST" as const };
     return typeof which === "string"
@@ -289,7 +289,7 @@ export class Client {
       : this.transport.read(pathOf("dead-letters", "redrive"), { ...request, body: which });
   }
 
-  /** Throws a dead letter away, or all of a lane or kind. */
+  /** Deletes a dead letter, or all dead letters of a lane or kind. */
   discard(which: string | LettersSelector, options: CallOptions = {}): Promise<RedriveAnswer> {
     const request = { ...options, method: "DELETE" as const };
     if (typeof which === "string") return this.transport.read(pathOf("dead-letters", which), request);

@@ -1,8 +1,8 @@
-// Everything that can go wrong: refused (nothing changed, and what to do next), not reached, or lost.
+// Errors: rejections, unreachable servers, unexpected answers, and lost leases.
 
 import type { Problem } from "./wire.js";
 
-/** Anything that this package throws. */
+/** The base of all errors of this package. */
 export class LanewayError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -10,14 +10,14 @@ export class LanewayError extends Error {
   }
 }
 
-/** The server could not be reached, or the connection broke. Whether it took the request is not known. */
+/** The server could not be reached, or the connection broke. The server may have accepted the request. */
 export class Unreachable extends LanewayError {}
 
-/** Something answered that is not a Laneway server, or not one that this package knows. */
+/** The answer is not one of a Laneway server that this package knows. */
 export class UnexpectedAnswer extends LanewayError {
-  /** The beginning of what it said. */
+  /** The start of the answer. */
   readonly body: string;
-  /** When to come back, in milliseconds, if the answer said so. */
+  /** When to try again, in milliseconds, if the answer has a time. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -31,19 +31,19 @@ export class UnexpectedAnswer extends LanewayError {
     this.retryAfterMs = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
   }
 
-  /** Whether a proxy answered that could not reach the server. */
+  /** Whether the answer comes from a proxy that could not reach the server. */
   get isOfGateway(): boolean {
     return [502, 503, 504].includes(this.status);
   }
 }
 
-/** The slot or the task is no longer held: its lease lapsed, or it was taken away. */
+/** The slot or the task is lost: its lease lapsed, or it was released by force. */
 export class LeaseLost extends LanewayError {}
 
 /** The server did not start. */
 export class LocalFailed extends LanewayError {}
 
-/** The task is not there to be claimed: others are ahead of it, its lanes are full, a worker has it, or it has ended. */
+/** The task cannot be claimed: others are ahead of it, its lanes are full, a worker has it, or it has ended. */
 export class NotClaimable extends LanewayError {
   constructor(
     readonly taskId: string,
@@ -53,15 +53,15 @@ export class NotClaimable extends LanewayError {
   }
 }
 
-/** Thrown by a worker's handler: it failed, and another attempt would not help. */
+/** A worker's handler throws it when the attempt failed and a retry would not help. */
 export class DoNotRetry extends LanewayError {}
 
-/** The server understood and refused, or what it ran did not succeed. */
+/** The server refused the request, or the task did not succeed. */
 export class Refusal extends LanewayError {
   constructor(
-    /** All that was told. */
+    /** The whole problem document. */
     readonly problem: Problem,
-    /** The trace that the request belonged to. */
+    /** The trace of the request. */
     readonly trace?: string,
   ) {
     super(problem.detail);
@@ -75,23 +75,23 @@ export class Refusal extends LanewayError {
     return this.problem.status;
   }
 
-  /** Whether asking again, unchanged, could help. */
+  /** Whether the same request may succeed later. */
   get retryable(): boolean {
     return this.problem.retryable;
   }
 
-  /** When to come back, in milliseconds; undefined: the server did not say. */
+  /** When to try again, in milliseconds, or undefined if the server gave no time. */
   get retryAfterMs(): number | undefined {
     const { retry_after_ms: millis, retry_after: seconds } = this.problem;
     return millis ?? (seconds == null ? undefined : seconds * 1000);
   }
 
-  /** When to come back, in seconds; undefined: the server did not say. */
+  /** When to try again, in seconds, or undefined if the server gave no time. */
   get retryAfter(): number | undefined {
     return this.retryAfterMs === undefined ? undefined : this.retryAfterMs / 1000;
   }
 
-  /** The code, or why a task was cancelled. */
+  /** The code, or the reason why a task was cancelled. */
   get reason(): string {
     return this.problem.reason;
   }
@@ -105,49 +105,49 @@ export class Refusal extends LanewayError {
   }
 }
 
-/** The line is full, or the caller may not wait. */
+/** The lane is full, or the request may not wait. */
 export class AtCapacity extends Refusal {}
-/** By a rate limit of the caller. */
+/** A rate limit of the caller's token refused the request. */
 export class RateLimited extends Refusal {}
-/** The session has a turn, and its mode is `reject`. */
+/** The session runs a turn, and its mode is `reject`. */
 export class SessionBusy extends Refusal {}
-/** An old fence: the attempt lost its lease. */
+/** The fence is old: the attempt has lost its lease. */
 export class StaleLease extends Refusal {}
-/** The same key with another body. */
+/** An earlier request had the same key and another body. */
 export class IdempotencyConflict extends Refusal {}
-/** It would wait for a slot that is held until it has ended. */
+/** The task would wait for a slot that is not free before the task has ended. */
 export class WouldDeadlock extends Refusal {}
 /** Too many tasks would wait for each other. */
 export class ChainTooDeep extends Refusal {}
-/** It cannot start in time. */
+/** The task cannot start before its deadline. */
 export class DeadlineUnmeetable extends Refusal {}
-/** No new work is taken. */
+/** The lane or the server accepts no further tasks. */
 export class Draining extends Refusal {}
 /** The store cannot be reached. */
 export class StoreUnavailable extends Refusal {}
-/** It waited for longer than it was allowed to. */
+/** The task reached its wait timeout. */
 export class WaitTimeout extends Refusal {}
-/** Its deadline passed while it waited. */
+/** The task's deadline passed while it waited. */
 export class Expired extends Refusal {}
-/** The run took too long. */
+/** The task reached its timeout. */
 export class RunTimedOut extends Refusal {}
-/** The run did not succeed. */
+/** The task failed. */
 export class RunFailed extends Refusal {}
-/** The process that ran it is gone. */
+/** The process that ran the task is gone. */
 export class Lost extends Refusal {}
-/** It was cancelled; `reason` says why. */
+/** The task was cancelled; `reason` says why. */
 export class Cancelled extends Refusal {}
-/** The request makes no sense. */
+/** The request is not valid. */
 export class Invalid extends Refusal {}
-/** No token, or not one that is known. */
+/** The request has no token, or an unknown one. */
 export class Unauthorized extends Refusal {}
-/** The token may not do that. */
+/** The token does not allow the request. */
 export class Forbidden extends Refusal {}
-/** There is no such thing. */
+/** The task, session, agent or other object does not exist. */
 export class NotFound extends Refusal {}
 /** The request is too large. */
 export class TooLarge extends Refusal {}
-/** The server is at fault. */
+/** The server has a bug. */
 export class Internal extends Refusal {}
 
 export const BY_CODE: Readonly<Record<string, typeof Refusal>> = {
@@ -175,7 +175,7 @@ export const BY_CODE: Readonly<Record<string, typeof Refusal>> = {
   INTERNAL: Internal,
 };
 
-/** The error for a problem document; of a code that is not known, a plain `Refusal`. */
+/** The error for a problem document. An unknown code gives a plain `Refusal`. */
 export function refusal(problem: Problem, trace?: string): Refusal {
   return new (BY_CODE[problem.code] ?? Refusal)(problem, trace);
 }

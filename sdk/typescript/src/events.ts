@@ -1,11 +1,11 @@
-// What happens to tasks, lanes and sessions, as a union that `event` tells apart.
+// Events of tasks, lanes and sessions: a union with the discriminant `event`.
 
 import type { ClientEvent } from "./wire.js";
 
-/** Everything that a server sends. `id` is where it stands in its stream. A newer server may send more: skip what you do not know. */
+/** All events of a server. `id` is the position in the stream. A newer server may send others: skip unknown ones. */
 export type LanewayEvent = ClientEvent & { id?: string; data: { task_id?: string; at?: string } };
 
-/** Events of lanes and the rest. */
+/** Events of lanes, sessions and others. */
 export type QueueEvent = Extract<
   LanewayEvent,
   {

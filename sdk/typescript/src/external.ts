@@ -1,11 +1,11 @@
-// Tasks that are done outside: pending, claimed, completed.
+// Tasks of external lanes: pending, claimed, completed.
 
 import { NotClaimable, Refusal } from "./errors.js";
 import { Lease, leaseLength } from "./leases.js";
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
 import type { ClaimAnswer, ClaimedTask, CompleteBody, ExternalTask, TaskView } from "./wire.js";
 
-/** A task that waits for a worker, or that this client has claimed and not completed yet. */
+/** A task that waits for a worker, or a claimed task of this client. */
 export class PendingTask {
   readonly id: string;
   readonly session: string | undefined;
@@ -18,7 +18,7 @@ export class PendingTask {
 
   constructor(
     task: ExternalTask | ClaimedTask,
-    /** Whether it is this client's already. */
+    /** Whether this client has claimed it. */
     readonly claimed: boolean,
   ) {
     this.id = task.id;
@@ -31,7 +31,7 @@ export class PendingTask {
     this.#until = task.remaining_ms == null ? undefined : performance.now() + task.remaining_ms;
   }
 
-  /** How much time is left now; undefined: as much as one likes. */
+  /** The time that is left now, or undefined for no limit. */
   get remainingMs(): number | undefined {
     return this.#until === undefined ? undefined : Math.max(0, Math.round(this.#until - performance.now()));
   }
@@ -42,7 +42,7 @@ export class PendingTask {
   }
 }
 
-/** What this client has claimed, and what else waits. */
+/** The tasks that this client has claimed, and the pending ones. */
 export class External {
   readonly #held = new Map<string, { task: ClaimedTask; lease: Lease }>();
   readonly #worker = `client-${crypto.randomUUID()}`;
@@ -69,7 +69,7 @@ export class External {
       this.#forget(task);
       return view;
     } catch (error) {
-      // Without an answer it stays this client's, so that it can be said again.
+      // Without an answer the client keeps the claim, so that the caller can report again.
       if (error instanceof Refusal) this.#forget(task);
       throw error;
     }
@@ -85,7 +85,7 @@ export class External {
     this.#held.clear();
   }
 
-  /** Claims this task and no other, even if other tasks are ahead of it. */
+  /** Claims exactly this task, even if other tasks are ahead of it. */
   async #claim(task: string, options: CallOptions): Promise<ClaimedTask> {
     const held = this.#held.get(task);
     if (held) return held.task;

@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-// Lanes for agent work: what may run now, what waits, and for how long.
+// Lanes for agent work: they decide which tasks run and which wait.
 
 import type { Local, LocalOptions } from "./local.js";
 
@@ -18,9 +18,9 @@ export type { CallOptions, ClientOptions } from "./transport.js";
 export type * as wire from "./wire.js";
 export { type Handler, Worker, type WorkerOptions } from "./worker.js";
 
-/** The way in to a queue of one's own. */
+/** Starts a local server. */
 export const Laneway = {
-  /** Starts the program `laneway` on a free loopback port and resolves when it takes work. It ends with this program. Node only. */
+  /** Starts the program `laneway` on a free loopback port and resolves when it is ready. It ends with this program. Node only. */
   async local(options: LocalOptions = {}): Promise<Local> {
     const { Local } = await import("./local.js");
     return Local.start(options);

@@ -1,4 +1,4 @@
-// Lanes: look at them, set them, pause, resume, drain, clear.
+// Lanes: read, change, pause, resume, drain and clear them.
 
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
 import type { CancelManyAnswer, LaneNumbers } from "./wire.js";
@@ -32,32 +32,32 @@ export class Lane {
     readonly name: string,
   ) {}
 
-  /** How it stands, whether it exists now or not. */
+  /** The state of the lane, whether it exists now or not. */
   get(options: CallOptions = {}): Promise<LaneNumbers> {
     return this.transport.read(pathOf("lanes", this.name), options);
   }
 
-  /** Changes settings; what is left out stays. Nothing that runs is ended. */
+  /** Changes the given settings and keeps the others. Running attempts continue. */
   change(settings: LaneSettings, options: CallOptions = {}): Promise<LaneNumbers> {
     return this.transport.read(pathOf("lanes", this.name), { ...options, method: "PATCH", body: settings });
   }
 
-  /** Nothing starts from now on; what runs goes on. */
+  /** Starts no further tasks. Running attempts continue. */
   pause(options: CallOptions = {}): Promise<LaneNumbers> {
     return this.#gate("pause", options);
   }
 
-  /** A pause or a drain is over. */
+  /** Ends a pause or a drain. */
   resume(options: CallOptions = {}): Promise<LaneNumbers> {
     return this.#gate("resume", options);
   }
 
-  /** Nothing new is accepted; what is there comes to its end. */
+  /** Accepts no further tasks. Accepted tasks still run. */
   drain(options: CallOptions = {}): Promise<LaneNumbers> {
     return this.#gate("drain", options);
   }
 
-  /** Cancels what waits; resolves to how many. */
+  /** Cancels all waiting tasks. Resolves to their number. */
   async clear(options: CallOptions = {}): Promise<number> {
     const path = pathOf("lanes", this.name, "clear");
     return (await this.transport.read<CancelManyAnswer>(path, { ...options, method: "POST" })).cancelled;

@@ -1,4 +1,4 @@
-// Leases that are kept alive in the background, told without trusting that two clocks agree.
+// Renews leases in the background, without relying on equal clocks.
 
 import { NotFound, Refusal, StaleLease } from "./errors.js";
 import { type Transport, pathOf } from "./transport.js";
@@ -7,8 +7,8 @@ import type { HeartbeatAnswer } from "./wire.js";
 const SHORTEST_MS = 100;
 
 /**
- * How long a lease is: as it was asked for, or else by the server's own clock, and rather too short. The header `Date` has whole
- * seconds, so up to one second more may have passed than it says.
+ * The length of a lease: the requested one, or else that by the server's clock, at most a second too short. The header `Date` has
+ * whole seconds, so the server's time may be up to one second later.
  */
 export function leaseLength(leaseMs: number | null | undefined, leaseUntil: string, headers: Headers): number {
   if (leaseMs != null) return leaseMs;
@@ -18,22 +18,22 @@ export function leaseLength(leaseMs: number | null | undefined, leaseUntil: stri
 }
 
 export interface LeaseHooks {
-  /** It is lost. */
+  /** Called when the lease is lost. */
   lost(why: string): void;
-  /** A sign of life was answered. */
+  /** Called with the answer to a heartbeat. */
   heard?(answer: HeartbeatAnswer): void;
-  /** What else a sign of life carries. */
+  /** Returns further fields of a heartbeat. */
   say?(): object;
 }
 
-/** One lease: a sign of life each third of its length, until it is dropped or lost. */
+/** One lease, with a heartbeat each third of its length until it is dropped or lost. */
 export class Lease {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #until: number;
   #over = false;
   #signing = false;
   #again = false;
-  // Of the sign of life that is under way.
+  // Aborts the heartbeat that is being sent.
   #stop: AbortController | undefined;
 
   constructor(
@@ -47,7 +47,7 @@ export class Lease {
     this.#in(lengthMs / 3);
   }
 
-  /** How long to wait after a sign of life that was not heard. */
+  /** The pause after a failed heartbeat. */
   get nextTryMs(): number {
     return Math.min(1000, this.lengthMs / 10);
   }
@@ -56,13 +56,13 @@ export class Lease {
     return this.#until - performance.now();
   }
 
-  /** Gives a sign of life now. */
+  /** Sends a heartbeat now. */
   wake(): void {
     if (this.#signing) this.#again = true;
     else this.#in(0);
   }
 
-  /** No more signs of life. */
+  /** Stops the heartbeats. */
   drop(): void {
     this.#over = true;
     clearTimeout(this.#timer);
@@ -102,7 +102,7 @@ export class Lease {
     const isFinal = error instanceof Refusal && (!error.retryable || error instanceof StaleLease || error instanceof NotFound);
     if (isFinal || this.leftMs <= 0) {
       this.drop();
-      this.hooks.lost(isFinal ? error.message : "no sign of life was heard before the lease was over");
+      this.hooks.lost(isFinal ? error.message : "no heartbeat arrived before the lease ended");
     } else {
       this.#in(Math.min(this.nextTryMs, this.leftMs));
     }

@@ -1,4 +1,4 @@
-// A server of one's own: started with the program, ended with it. Node only.
+// A local server, which starts and ends with the program. Node only.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,40 +11,40 @@ import { LocalFailed } from "./errors.js";
 import { sleep } from "./retry.js";
 import type { ClientOptions } from "./transport.js";
 
-// Ends the server when this program has ended without doing so itself, however it ended: reading fails when our end of the pipe
-// is gone, and succeeds when we say that the server is no more, whose number may be another's by then.
+// Ends the server when this program has ended without doing so. Its read fails when this program's end of the pipe is gone.
+// It succeeds once the server has ended, because its process id may then belong to another process.
 const WATCH = 'read -r _ || kill -TERM "$1"; rm -rf -- "$2"';
 
 export interface LocalOptions {
   /** `"memory"` (the default) or a directory. */
   store?: string;
-  /** A configuration file, or what would stand in one: `{ lane: { main: { max_concurrency: 3 } } }`. */
+  /** A configuration file, or its content: `{ lane: { main: { max_concurrency: 3 } } }`. */
   config?: string | object;
-  /** The program; else the variable `LANEWAY_BINARY` names it, else it is looked for on the `PATH`. */
+  /** The program. Default: the variable `LANEWAY_BINARY`, else `laneway` on the `PATH`. */
   binary?: string;
   /** Default: a free loopback port. */
   listen?: string;
   /** How long it may take to start. Default 30 000. */
   readyWithinMs?: number;
-  /** Gives up starting it. */
+  /** Cancels the start. */
   signal?: AbortSignal;
 }
 
-/** A server on a free loopback port: `await using queue = await Laneway.local()`. */
+/** A server on a free loopback port: `await using server = await Laneway.local()`. */
 export class Local implements AsyncDisposable {
   #closed: Promise<void> | undefined;
-  // Not in the declarations: programs for browsers have no types of Node.
+  // These are not in the declarations, because programs for browsers have no types of Node.
   /** @internal */ readonly process: ChildProcess;
   /** @internal */ readonly watcher: ChildProcess;
 
   private constructor(
-    /** Where it listens. */
+    /** The server's address. */
     readonly url: string,
     processes: unknown,
     readonly home: string,
   ) {
     [this.process, this.watcher] = processes as [ChildProcess, ChildProcess];
-    // A printed server shows where it listens.
+    // A printed server shows its address.
     for (const name of ["process", "watcher"] as const) Object.defineProperty(this, name, { enumerable: false });
   }
 
@@ -54,7 +54,7 @@ export class Local implements AsyncDisposable {
     const file = typeof options.config === "string" ? options.config : join(home, "laneway.json");
     if (typeof options.config !== "string") writeFileSync(file, JSON.stringify(options.config ?? {}));
     const place = ["--listen", options.listen ?? "127.0.0.1:0", "--store", options.store ?? "memory"];
-    // In a session of its own, so that Ctrl-C is this program's to hear, which needs the server while it comes to its end.
+    // In its own process session, so that Ctrl-C reaches only this program, which needs the server while it ends.
     const server = spawn(program, ["serve", "--config", file, ...place, "--log", "warn"], {
       stdio: ["ignore", "pipe", "pipe"],
       detached: true,
@@ -72,7 +72,7 @@ export class Local implements AsyncDisposable {
       options.signal?.throwIfAborted();
       rmSync(home, { recursive: true, force: true });
       const why = error instanceof Error && "code" in error ? `: ${error.message}` : "";
-      throw new LocalFailed(`${program} did not become ready${why}; it said:\n${said.join("\n")}`, { cause: error });
+      throw new LocalFailed(`${program} did not become ready${why}; its output:\n${said.join("\n")}`, { cause: error });
     }
   }
 
@@ -80,12 +80,12 @@ export class Local implements AsyncDisposable {
     return this.process.pid!;
   }
 
-  /** A client of it. */
+  /** A client of the server. */
   client(options: ClientOptions = {}): Client {
     return new Client(this.url, options);
   }
 
-  /** Ends the server: asks it to, and after a while kills it. */
+  /** Stops the server, and kills it after a grace. */
   close(graceMs = 10_000): Promise<void> {
     this.#closed ??= this.#end(graceMs);
     return this.#closed;
@@ -108,12 +108,12 @@ export class Local implements AsyncDisposable {
   }
 }
 
-/** Waits until the server says where it listens; goes on reading what it says, so that it never waits for us. */
+/** Waits until the server prints its address. Reads further output, so that the server never blocks on a full pipe. */
 function listening(server: ChildProcess, said: string[], until: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     until.addEventListener("abort", () => reject(until.reason), { once: true });
     server.once("error", reject);
-    // Not "exit": the last lines may still be in the pipe then.
+    // At "exit", the last lines may still be in the pipe.
     server.once("close", () => reject(new Error("it ended")));
     for (const stream of [server.stdout!, server.stderr!]) {
       createInterface({ input: stream }).on("line", (line) => {
@@ -134,7 +134,7 @@ async function ready(url: string, server: ChildProcess, signal: AbortSignal): Pr
     if (server.exitCode !== null) throw new Error("it ended");
     await sleep(20, signal);
   }
-  // It does not keep the program alive; the watcher ends it when the program has ended.
+  // The server does not keep the program alive. The watcher ends the server when the program has ended.
   server.unref();
   for (const stream of [server.stdout, server.stderr]) (stream as unknown as { unref(): void }).unref();
 }

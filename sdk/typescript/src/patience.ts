@@ -1,5 +1,5 @@
-// How long an answer may take, told to Node's own fetch in its own way: that costs a tenth less than a signal for each request, and
-// without it fetch gives up on an answer that has not begun after five minutes, while a turn may wait in line for longer.
+// The time limit of an answer, as an option of Node's own fetch. It costs a tenth less than a signal for each request. Without it,
+// fetch gives up after five minutes without an answer, but a turn may wait longer in its lane.
 
 const DISPATCHER = Symbol.for("undici.globalDispatcher.1");
 
@@ -12,11 +12,11 @@ let unhurried: Dispatcher | undefined;
 const byLimit = new Map<number, Dispatcher>();
 
 /**
- * What to tell Node's own fetch, so that it waits for any answer (0) or for this many milliseconds; undefined, where that is not possible:
- * in browsers, and where the program has set a dispatcher of its own.
+ * The option for Node's own fetch that limits an answer to a number of milliseconds, or lifts the limit with 0. It is undefined in
+ * browsers, and if the program has set its own dispatcher.
  */
 export function patience(limitMs: number): { dispatcher: object } | undefined {
-  // Looked at each time: a program may set another one at any time.
+  // Check each time, because a program may set another dispatcher at any time.
   const now = (globalThis as Record<symbol, unknown>)[DISPATCHER];
   if (now === undefined || now !== usual) consider();
   if (unhurried === undefined) return undefined;
@@ -26,11 +26,11 @@ export function patience(limitMs: number): { dispatcher: object } | undefined {
 }
 
 function consider(): void {
-  // Node brings its fetch in with the first use of one of its classes.
+  // Node loads its fetch at the first use of one of its classes.
   new Headers();
   usual = (globalThis as Record<symbol, unknown>)[DISPATCHER];
   const Agent = (usual as object | undefined)?.constructor as (new (options: object) => Dispatcher) | undefined;
-  // Only the plain one is known to take these options; another one was chosen on purpose.
+  // Only the default dispatcher is known to accept these options; the program chose another one on purpose.
   unhurried = Agent?.name === "Agent" ? new Agent({ headersTimeout: 0, bodyTimeout: 0 }) : undefined;
   byLimit.clear();
 }

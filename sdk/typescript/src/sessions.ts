@@ -12,7 +12,7 @@ import type {
   SessionSummary,
 } from "./wire.js";
 
-/** The lane of a conversation: its key, with what has a meaning in lane names percent-encoded. */
+/** The lane of a session: its key, with special characters of lane names percent-encoded. */
 export function sessionLane(key: string): string {
   const chars = [...key];
   const encoded = chars.map((char, place) => {
@@ -23,7 +23,7 @@ export function sessionLane(key: string): string {
   return `session:${encoded.join("")}`;
 }
 
-/** A conversation: one turn at a time, and messages that wait. */
+/** A session: it runs one turn at a time, and further messages wait. */
 export class Session {
   constructor(
     readonly transport: Transport,
@@ -34,68 +34,68 @@ export class Session {
     return this.transport.read<T>(pathOf("sessions", this.key, ...parts), request);
   }
 
-  /** A message; the answer says what became of it. */
+  /** Sends a message. The answer has its outcome. */
   send(text: string, message: Omit<MessageRequest, "text">, options: CallOptions = {}): Promise<MessageAnswer> {
     return this.#read(["messages"], { ...options, method: "POST", body: { text, ...message } });
   }
 
-  /** How it stands. */
+  /** The state of the session. */
   get(options: CallOptions = {}): Promise<SessionSummary> {
     return this.#read([], options);
   }
 
-  /** How its tool lanes stand. */
+  /** The numbers of its tool lanes. */
   stats(options: CallOptions = {}): Promise<SessionStats> {
     return this.#read(["stats"], options);
   }
 
-  /** Sets its own mode, debounce, cap or drop rule. */
+  /** Sets the mode, debounce, cap or drop rule of the session. */
   change(settings: SessionChange, options: CallOptions = {}): Promise<SessionSummary> {
     return this.#read([], { ...options, method: "PATCH", body: settings });
   }
 
-  /** What became of a message. */
+  /** The outcome of a message. */
   receipt(message: string, options: CallOptions = {}): Promise<Receipt> {
     return this.#read(["messages", message], options);
   }
 
-  /** Takes back a message that waits. */
+  /** Withdraws a waiting message. */
   withdraw(message: string, options: CallOptions = {}): Promise<void> {
     return this.#read(["messages", message], { ...options, method: "DELETE" });
   }
 
-  /** Puts a waiting message before another, or last. */
+  /** Moves a waiting message before another one, or to the end. */
   move(message: string, before?: string, options: CallOptions = {}): Promise<void> {
     const body = before === undefined ? {} : { before };
     return this.#read(["messages", message, "move"], { ...options, method: "POST", body });
   }
 
-  /** Makes a waiting message the next one. */
+  /** Moves a waiting message to the front. */
   sendNow(message: string, options: CallOptions = {}): Promise<void> {
     return this.#read(["messages", message, "send-now"], { ...options, method: "POST" });
   }
 
-  /** Sends a parked message once more, as a new one. */
+  /** Sends a parked message again, as a new one. */
   resend(message: string, options: CallOptions = {}): Promise<MessageAnswer> {
     return this.#read(["messages", message, "resend"], { ...options, method: "POST" });
   }
 
-  /** Tells the running turn to stop. */
+  /** Stops the running turn. */
   interrupt(options: CallOptions = {}): Promise<void> {
     return this.#read(["interrupt"], { ...options, method: "POST" });
   }
 
-  /** Takes back what waits; resolves to how many messages. */
+  /** Withdraws all waiting messages. Resolves to their number. */
   async clear(options: CallOptions = {}): Promise<number> {
     return (await this.#read<CancelManyAnswer>(["clear"], { ...options, method: "POST" })).cancelled;
   }
 
-  /** Says something to the running turn. */
+  /** Sends a message to the running turn. */
   steer(text: string, options: CallOptions = {}): Promise<MessageAnswer> {
     return this.#read(["steer"], { ...options, method: "POST", body: { text } });
   }
 
-  /** What happens in it, without end. */
+  /** The events of the session, without end. */
   events(options: CallOptions & { after?: string } = {}): AsyncGenerator<LanewayEvent, void, void> {
     return this.transport.follow(pathOf("sessions", this.key, "events"), options);
   }

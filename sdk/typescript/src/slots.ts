@@ -1,4 +1,4 @@
-// Slots: any code of the caller's own, guarded by lanes.
+// Slots, which guard the caller's own code with lanes.
 
 import { LanewayError, LeaseLost, Refusal, StaleLease } from "./errors.js";
 import { Lease, leaseLength } from "./leases.js";
@@ -6,21 +6,22 @@ import { sleep } from "./retry.js";
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
 import type { SlotAnswer, SlotRequest } from "./wire.js";
 
-// Older engines do not know the symbol that `await using` looks for.
+// Older JavaScript engines do not have the symbol that `await using` needs.
 (Symbol as { asyncDispose?: symbol }).asyncDispose ??= Symbol.for("Symbol.asyncDispose");
 
-/** `signal` ends the wait for the slot, and then whatever listens to the slot's own signal. */
+/** `signal` ends the wait for the slot. Later it also aborts the slot's own signal. */
 export type SlotOptions = Omit<SlotRequest, "lanes"> & CallOptions;
 
 /**
- * One slot of each of some lanes, held until it is released: `await using slot = await client.slot(["main"])`.
+ * A slot in each of some lanes, until it is released: `await using slot = await client.slot(["main"])`.
  *
- * The lease is renewed in the background. When it is lost, `signal` is aborted with a `LeaseLost`: pass it on to what runs inside.
+ * The client renews the lease in the background. When it loses the lease, it aborts `signal` with a `LeaseLost`. Pass the signal to
+ * the code inside.
  */
 export class Slot implements AsyncDisposable {
   readonly #lease: Lease;
   readonly #outer: AbortSignal | undefined;
-  // Created when the block asks for its signal; most blocks never do.
+  // Created when the block reads its signal; most blocks do not.
   #stop: AbortController | undefined;
   #stopped: { reason: unknown } | undefined;
   readonly #toTell = new Set<(reason: unknown) => void>();
@@ -29,9 +30,9 @@ export class Slot implements AsyncDisposable {
 
   private constructor(
     readonly transport: Transport,
-    /** The task that holds the slot. */
+    /** The id of the slot's task. */
     readonly id: string,
-    /** Grows with each holder: show it to whatever must not listen to an old one. */
+    /** The fence, which grows with each grant. Pass it to systems that must reject an older owner. */
     readonly fence: number,
     lengthMs: number,
     outer: AbortSignal | undefined,
@@ -42,7 +43,7 @@ export class Slot implements AsyncDisposable {
     this.#lease = new Lease(transport, id, fence, lengthMs, {
       lost: (why) => this.#lose(why),
       heard: (answer) => {
-        if (answer.cancel_requested) this.#lose("it was told to stop");
+        if (answer.cancel_requested) this.#lose("the server stopped it");
       },
     });
   }
@@ -55,7 +56,7 @@ export class Slot implements AsyncDisposable {
     return new Slot(transport, slot.id, slot.fence, leaseLength(wanted.lease_ms, slot.lease_until, headers), signal);
   }
 
-  /** Aborted when the lease is lost, and when the signal is with which the slot was asked for. */
+  /** Aborted when the lease is lost, and when the caller's signal is aborted. */
   get signal(): AbortSignal {
     this.#stop ??= new AbortController();
     if (this.#stopped !== undefined) this.#stop.abort(this.#stopped.reason);
@@ -103,19 +104,19 @@ export class Slot implements AsyncDisposable {
     } catch (refused) {
       if (refused instanceof StaleLease) this.#lose(refused.message);
       else if (!(refused instanceof LanewayError)) throw refused;
-      // The caller goes on; the report is repeated until it arrives.
+      // The caller continues, and the background repeats the report until it arrives.
       else void this.#sayAgain(body);
     }
     if (error === undefined && this.#lost !== undefined) throw this.#lost;
   }
 
-  /** Reports the slot as free until the report arrives. Keeps no program alive: one that ends lets its leases end. */
+  /** Reports the slot as free until the report arrives. It does not keep the program alive; after its end the lease lapses. */
   async #sayAgain(body: object): Promise<void> {
     const path = pathOf("tasks", this.id, "complete");
     for (;;) {
       await sleep(this.#lease.nextTryMs, undefined, "unref");
       const left = this.#lease.leftMs;
-      // The report is no longer needed: the lease has ended the slot.
+      // The lease has lapsed, so the report is no longer needed.
       if (left <= 0) return;
       try {
         return await this.transport.read(path, { method: "POST", body, withinMs: Math.max(50, left) });
@@ -126,8 +127,8 @@ export class Slot implements AsyncDisposable {
   }
 
   /**
-   * Runs a block under the slot and releases it, whatever happens. Rejects as soon as `signal` is aborted: with `LeaseLost`, or with the
-   * reason of the caller's own signal.
+   * Runs a block under the slot and always releases the slot. Rejects as soon as `signal` is aborted: with `LeaseLost`, or with
+   * the reason of the caller's own signal.
    */
   async guard<T>(block: (slot: Slot) => Promise<T> | T): Promise<T> {
     let tell: (reason: unknown) => void = () => {};

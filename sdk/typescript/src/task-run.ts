@@ -10,16 +10,16 @@ export class TaskRun<P = unknown> {
   readonly session: string | undefined;
   readonly payload: P;
   readonly attempt: number;
-  /** Grows with each attempt: show it to whatever must not listen to an old one. */
+  /** The fence, which grows with each attempt. Pass it to systems that must reject an older attempt. */
   readonly fence: number;
-  /** The trace that it belongs to: pass it on to calls that are made for it. */
+  /** The trace of the task. Pass it to calls of the handler. */
   readonly traceparent: string | undefined;
   /** Aborted when the task is cancelled or its lease is lost. */
   readonly signal: AbortSignal;
   /** @internal */ readonly stop = new AbortController();
   /** @internal */ wake: () => void = () => {};
   #progress: { progress: unknown } | undefined;
-  // What was said and the handler has not heard, and the ids of what it has: those are named until the server has answered.
+  // Messages that the handler has not taken yet, and ids of those it has. Heartbeats repeat the ids until an answer comes.
   #offered = new Map<string, string>();
   #taken: string[] = [];
   #named: string[] = [];
@@ -39,7 +39,7 @@ export class TaskRun<P = unknown> {
     this.signal = this.stop.signal;
   }
 
-  /** Publishes the progress, in JSON. Of several in a row, watchers get the newest. */
+  /** Publishes the progress, in JSON. Watchers get the newest of several values in quick succession. */
   progress(value: unknown): void {
     JSON.stringify(value);
     this.#progress = { progress: value };
@@ -47,8 +47,8 @@ export class TaskRun<P = unknown> {
   }
 
   /**
-   * What was said to the run since this was called last; for handlers that take steering. What this has not returned when the handler
-   * is done waits for a turn of its own.
+   * The messages to the turn since the last call, for handlers that take steering. Messages that the handler has not taken when it
+   * ends wait for the next turn.
    */
   steered(): string[] {
     const said = [...this.#offered.values()];
@@ -65,7 +65,7 @@ export class TaskRun<P = unknown> {
     return said;
   }
 
-  /** What is offered again, because the server does not know yet that it was heard, is heard once. @internal */
+  /** Takes the offered messages. A message that the server offers again is taken once. @internal */
   hear(answer: HeartbeatAnswer): void {
     this.#taken = this.#taken.filter((id) => !this.#named.includes(id));
     for (const { id, text } of answer.steering ?? []) {

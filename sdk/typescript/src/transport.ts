@@ -1,4 +1,4 @@
-// Requests: sent, repeated where that is safe, and read.
+// Sends requests, repeats them where that is safe, and reads the answers.
 
 import { LanewayError, UnexpectedAnswer, Unreachable, refusal } from "./errors.js";
 import { type LanewayEvent, readEvents } from "./events.js";
@@ -7,24 +7,24 @@ import { USUAL, type Retry, pauseAfter, sleep } from "./retry.js";
 import { nextTraceparent } from "./tracing.js";
 import type { Problem } from "./wire.js";
 
-/** How to talk to a server. */
+/** Options of the connection to a server. */
 export interface ClientOptions {
   token?: string;
-  /** When a request is sent again by itself. */
+  /** When the client repeats a request by itself. */
   retry?: Partial<Retry>;
-  /** How long an answer may take, of requests that do not wait for work. Default 30 000. */
+  /** How long an answer may take, for requests that do not wait for a task. Default 30 000. */
   timeoutMs?: number;
-  /** Used in place of the global one. */
+  /** The `fetch` to use instead of the global one. */
   fetch?: typeof fetch;
-  /** The trace that goes on where a request is sent, as a `traceparent`. */
+  /** Returns the current trace of a request, as a `traceparent`. */
   trace?: () => string | undefined;
 }
 
-/** What every call takes. */
+/** Options of every call. */
 export interface CallOptions {
-  /** Gives up when it is aborted. */
+  /** Ends the call when it is aborted. */
   signal?: AbortSignal | undefined;
-  /** The trace that this call belongs to. */
+  /** The trace of the call. */
   traceparent?: string | undefined;
 }
 
@@ -35,11 +35,11 @@ export interface Request extends CallOptions {
   headers?: Record<string, string | undefined>;
   /** The answer may take any time. */
   waits?: boolean;
-  /** It may take so long, and no longer. Default: as the client's options say. */
+  /** How long the answer may take. Default: the client's option. */
   withinMs?: number;
-  /** What a good answer says is not looked at. */
+  /** Ignores the content of a successful answer. */
   isUnread?: boolean;
-  /** It is not sent again, although it could be: the caller sees to that. */
+  /** Does not repeat the request, because the caller does. */
   isOnce?: boolean;
 }
 
@@ -53,7 +53,7 @@ export class Transport {
   readonly #fetch: typeof fetch;
   readonly #patience: (limitMs: number) => object | undefined;
   readonly #trace: ClientOptions["trace"];
-  // Not printed with a client, because a token is among them.
+  // A printed client must not show these, because one of them is the token.
   readonly #headersOfAll: Record<string, string> = {};
   readonly #timeoutMs: number;
 
@@ -69,12 +69,12 @@ export class Transport {
     this.#trace = options.trace;
     if (options.token !== undefined) this.#headersOfAll.authorization = `Bearer ${options.token}`;
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
-    // What Node's own fetch takes, another one may not.
+    // Only Node's own fetch accepts this option.
     this.#patience = options.fetch === undefined ? patience : () => undefined;
     this.#timeoutMs = options.timeoutMs ?? 30_000;
   }
 
-  /** Sends a request, again where that is safe, and returns the answer if it is a good one. */
+  /** Sends a request, repeats it where that is safe, and returns a successful answer. */
   async send<T>(path: string, request: Request = {}): Promise<Answer<T>> {
     const headers = this.#headers(request);
     const repeatable = !request.isOnce && ((request.method ?? "GET") !== "POST" || "idempotency-key" in headers);
@@ -95,7 +95,7 @@ export class Transport {
     return (await this.send<T>(path, request)).body;
   }
 
-  /** Everything in a list, page by page. */
+  /** All items of a list, page by page. */
   async *pages<T>(path: string, request: Request = {}): AsyncGenerator<T, void, void> {
     let cursor: string | undefined;
     do {
@@ -106,7 +106,7 @@ export class Transport {
     } while (cursor !== undefined);
   }
 
-  /** The events of one stream, until it ends or breaks. Leaving the loop closes it. */
+  /** The events of one stream, until it ends or the connection breaks. Leaving the loop closes it. */
   async *stream(path: string, request: Request): AsyncGenerator<LanewayEvent, void, void> {
     const stop = new AbortController();
     const signal = request.signal ? AbortSignal.any([request.signal, stop.signal]) : stop.signal;
@@ -126,7 +126,7 @@ export class Transport {
     }
   }
 
-  /** The events of a stream, which goes on where it was when the connection breaks; of a task, until `done`. */
+  /** The events of a stream; of a task, until `done`. Reconnects after the last event when the connection breaks. */
   async *follow(path: string, request: Request & { after?: string | undefined }): AsyncGenerator<LanewayEvent, void, void> {
     const endsWithTask = path.startsWith("/api/tasks/");
     let last = request.after;
@@ -163,7 +163,7 @@ export class Transport {
     return headers;
   }
 
-  /** One try, from the first word to the last one of the answer. */
+  /** One try: sends the request and reads the whole answer. */
   async #once<T>(path: string, request: Request, headers: Record<string, string>): Promise<Answer<T>> {
     const own = request.withinMs === undefined ? this.#patience(request.waits ? 0 : this.#timeoutMs) : undefined;
     const limit = own || request.waits ? undefined : late(request.withinMs ?? this.#timeoutMs, request.signal);
@@ -172,7 +172,7 @@ export class Transport {
     try {
       response = await this.#open(path, request, headers, limit?.signal ?? request.signal, own);
       const isUnread = request.isUnread && response.ok;
-      // Heard to its end all the same, so that the connection is free.
+      // Read the answer to its end, so that the connection is free.
       text = isUnread ? ((await response.arrayBuffer()), "") : await response.text();
     } catch (error) {
       throw unreachable(error, request.signal);
@@ -198,7 +198,7 @@ export class Transport {
     const init: RequestInit = { method: request.method ?? "GET", headers, ...patience };
     if (request.body !== undefined) {
       init.body = JSON.stringify(request.body);
-      // Sent on elsewhere it would be asked twice, or become a GET. Node also copies a body that it might have to send again.
+      // A redirect would repeat the request or turn it into a GET. Node also copies a body that it might have to repeat.
       init.redirect = "error";
     }
     if (signal) init.signal = signal;
@@ -206,14 +206,14 @@ export class Transport {
   }
 }
 
-/** A signal that is aborted when it is late, or with another one. */
+/** A signal that is aborted after a time, or with another signal. */
 function late(withinMs: number, signal: AbortSignal | undefined) {
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(new Error("no answer in time")), withinMs);
   return { timer, signal: signal ? AbortSignal.any([stop.signal, signal]) : stop.signal };
 }
 
-/** What a server answered. */
+/** An answer of a server. */
 export interface Answer<T> {
   headers: Headers;
   body: T;
@@ -227,19 +227,19 @@ function queryOf(fields: NonNullable<Request["query"]>): string {
   return query.size > 0 ? `?${query}` : "";
 }
 
-/** Why an answer is not a good one. */
+/** The error for an answer without success. */
 function refused(response: Response, text: string, trace: string | undefined): LanewayError {
   if (response.headers.get("content-type")?.startsWith("application/problem+json")) {
     try {
       return refusal(JSON.parse(text) as Problem, trace);
     } catch {
-      // No problem document after all.
+      // The body is not a problem document.
     }
   }
   return new UnexpectedAnswer(response.status, text, response.headers.get("retry-after") ?? undefined);
 }
 
-/** What a failed fetch means: the caller's own abort stays what it is. */
+/** The error for a failed fetch. The caller's own abort stays unchanged. */
 function unreachable(error: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason ?? error;
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";

@@ -8,29 +8,29 @@ import { TaskRun } from "./task-run.js";
 import { type Answer, pathOf } from "./transport.js";
 import type { ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody } from "./wire.js";
 
-/** How much longer than a claim waits its answer may take; and when the worker is drained. */
+/** How much longer than its wait the answer of a claim may take, while the worker runs and while it drains. */
 const [ANSWER_MS, LAST_ANSWER_MS] = [30_000, 2000];
 
 export type Handler<P = unknown> = (task: TaskRun<P>) => unknown;
 
 export interface WorkerOptions {
-  /** From which home lanes: names or patterns. Default `external`. */
+  /** The home lanes to claim from: names or patterns. Default `external`. */
   lanes?: string[];
-  /** How many at once. Default 1. */
+  /** How many attempts run at once. Default 1. */
   concurrency?: number;
-  /** Who claims. Default: a name of its own. */
+  /** The worker's name. Default: a unique name. */
   name?: string;
-  /** For how long without a sign of life. Default: as the lane says. */
+  /** The lease. Default: the lane's setting. */
   leaseMs?: number;
-  /** How long running tasks have after `drain()`; then they are let go, and offered again elsewhere. Default 30 000. */
+  /** How long attempts may continue after `drain()`. Then other workers get their tasks. Default 30 000. */
   graceMs?: number;
-  /** How long one claim waits for work, 100 to 60 000; so long at most `drain()` waits for the one under way. Default 5000. */
+  /** How long a claim waits for tasks, 100 to 60 000. `drain()` waits at most this long for an open claim. Default 5000. */
   pollMs?: number;
-  /** Told of what is not as it should be. Default: `console.warn`. */
+  /** Gets warnings. Default: `console.warn`. */
   log?: (text: string) => void;
 }
 
-/** Claims tasks and runs them by handlers, several at a time. */
+/** Claims tasks and runs them with handlers, several at once. */
 export class Worker {
   readonly name: string;
   readonly #handlers = new Map<string, { run: Handler<never>; steering: boolean }>();
@@ -50,20 +50,23 @@ export class Worker {
   }
 
   /**
-   * Says who runs tasks of this kind. What the handler returns is the result; what it throws is the error, and `DoNotRetry` says that
-   * another attempt would not help. `steering`: it takes what is said to its turn while it runs.
+   * Registers the handler of a kind. Its return value is the result, and its exception is the error. `DoNotRetry` prevents a
+   * retry. With `steering`, the handler takes messages to its turn while it runs.
    */
   handler<P = unknown>(kind: string, run: Handler<P>, { steering = false }: { steering?: boolean } = {}): this {
     this.#handlers.set(kind, { run, steering });
     return this;
   }
 
-  /** Claims nothing more; what the claim under way brings is still done. `run` resolves when what runs has ended, or its grace is over. */
+  /**
+   * Claims no further tasks, but still runs those of an open claim. `run` resolves when the attempts have ended or their grace is
+   * over.
+   */
   drain(): void {
     this.#draining.abort();
   }
 
-  /** Claims and runs until it is drained or the signal is aborted. A server that is away for a while is waited for. */
+  /** Claims and runs tasks until it is drained or the signal is aborted. If the server is away, it waits and tries again. */
   async run({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
     if (this.#handlers.size === 0) throw new Error("the worker has no handler");
     const drain = () => this.drain();
@@ -95,7 +98,7 @@ export class Worker {
       try {
         const { headers, body } = await this.#claim(free);
         this.#start(body.tasks, headers);
-        // A server that drains answers at once, and would be asked again at once.
+        // A draining server answers at once, so pause before the next claim.
         const isWork = body.tasks.length > 0 || performance.now() - asked >= this.#options.pollMs / 2;
         tries = isWork ? 0 : tries + 1;
         if (!isWork) pause = ownPause(WITHOUT_END, tries, Math.random());
@@ -118,8 +121,8 @@ export class Worker {
   }
 
   /**
-   * What the server hands out. It is read even while the worker drains: tasks handed out by then would be lost until
-   * its lease is over.
+   * Claims tasks. The worker reads the answer even while it drains; otherwise no worker would run the tasks until their leases
+   * lapse.
    */
   async #claim(free: number): Promise<Answer<ClaimAnswer>> {
     const { lanes, leaseMs, pollMs } = this.#options;
@@ -183,7 +186,7 @@ export class Worker {
     lease.drop();
   }
 
-  /** Reports as long as the lease lasts: what is not heard by then was not done by us. */
+  /** Repeats the report until it arrives or the lease ends. After the lease, another attempt counts. */
   async #report(task: ClaimedTask, lease: Lease, outcome: Omit<CompleteBody, "fence">): Promise<void> {
     const body: CompleteBody = { fence: task.fence, ...outcome };
     for (let tries = 1; ; tries += 1) {
@@ -192,7 +195,7 @@ export class Worker {
         return;
       } catch (error) {
         if (!(error instanceof LanewayError)) throw error;
-        // After a try whose answer was lost a refusal may come of our own completion.
+        // If the answer to an earlier try was lost, the server may already have this report.
         const isRefused = error instanceof StaleLease || error instanceof NotFound;
         const pause = isRefused ? undefined : pauseAfter(WITHOUT_END, error, tries, 0, Math.random());
         if (pause === undefined || lease.leftMs <= 0) {
@@ -205,7 +208,7 @@ export class Worker {
   }
 }
 
-/** What is reported about a run. It is over when the handler is, also when it was told to stop. */
+/** The report on an attempt. An attempt ends with its handler, also after a stop. */
 async function settled(run: Handler<never>, task: TaskRun<never>): Promise<Omit<CompleteBody, "fence">> {
   try {
     const result = (await run(task)) ?? null;

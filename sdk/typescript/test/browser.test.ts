@@ -1,7 +1,7 @@
-// The SDK in a real browser: the built modules, loaded by a page as they are.
+// The SDK in a real browser: a page loads the built modules unchanged.
 //
-// Browsers let a page read only answers of its own origin, and the server sends no leave for others: as in front of any service, the
-// page and the server stand behind one address. Here that is a small proxy.
+// Browsers let a page read only answers of its own origin, and the server allows no other origins. So the page and the server need
+// one address. Here a small proxy has it.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -28,7 +28,7 @@ async function serve(asked: IncomingMessage, answer: ServerResponse): Promise<vo
       answer.writeHead(told.statusCode!, told.headers);
       told.pipe(answer);
     });
-    // A client that leaves here leaves there too.
+    // When the client disconnects from the proxy, the proxy disconnects from the server.
     answer.on("close", () => onward.destroy());
     onward.on("error", () => answer.destroy());
     asked.pipe(onward);
@@ -58,7 +58,7 @@ after(async () => {
   await queue.close();
 });
 
-/** Runs this in the page, with a client and what the SDK exports. */
+/** Runs a function in the page, with a client and the exports of the SDK. */
 function inPage(script: string): Promise<unknown> {
   return page.evaluate(`(async () => {
     const sdk = await import("/sdk/index.js");
@@ -67,7 +67,7 @@ function inPage(script: string): Promise<unknown> {
   })()`);
 }
 
-test("a turn is answered, and tells its events as they come", async () => {
+test("a turn gets an answer and streams its events", async () => {
   const told = await inPage(`
     const { response } = await client.agent("echo").chat("hello", { session: "browser" });
     const names = [];
@@ -77,7 +77,7 @@ test("a turn is answered, and tells its events as they come", async () => {
   assert.deepEqual(told, { response: "hello", names: ["accepted", "started", "delta", "completed", "done"] });
 });
 
-test("a slot guards a block, and a second one is refused with its own exception", async () => {
+test("a slot guards a block, and a second one is refused with its own error", async () => {
   const told = await inPage(`
     const names = await client.withSlot(["one"], async () => {
       const running = (await client.lane("one").get()).running;

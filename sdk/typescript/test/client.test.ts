@@ -1,4 +1,4 @@
-// Agents, tasks, sessions, lanes: against a real server.
+// Agents, tasks, sessions and lanes against a real server.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -45,7 +45,7 @@ test("awaiting a turn gives the answer and iterating gives its events", async ()
   assert.equal(completed?.data.result, "HELLO");
 });
 
-test("a full line is refused with a time to come back", async () => {
+test("a full lane refuses with a retry time", async () => {
   const slow = client.agent("slow");
   const turns = [];
   for (let n = 0; n < 4; n += 1) turns.push(await slow.submit("x"));
@@ -62,7 +62,7 @@ test("a full line is refused with a time to come back", async () => {
   assert.equal((await client.wait(turns[0]!.execution.id)).status, "cancelled");
 });
 
-test("leaving the loop early and aborting both cancel the run", async () => {
+test("leaving the loop early and aborting both cancel the turn", async () => {
   for (const how of ["leave", "abort"]) {
     const stop = new AbortController();
     let task = "";
@@ -80,11 +80,11 @@ test("leaving the loop early and aborting both cancel the run", async () => {
   }
 });
 
-test("each refusal is an error of its own", async () => {
+test("each refusal has its own error", async () => {
   const cases = [
     ["broken", {}, RunFailed],
     ["slow", { timeout_ms: 50 }, RunTimedOut],
-    ["nobody", {}, NotFound],
+    ["missing", {}, NotFound],
     ["upper", { priority: 77 }, Invalid],
   ] as const;
   for (const [agent, how, expected] of cases) {
@@ -149,14 +149,14 @@ test("a session collects messages while it is busy", async () => {
   assert.equal((await client.wait(first.task_id!)).status, "cancelled");
 });
 
-test("a tool batch comes back in the order of its calls", async () => {
+test("a tool batch has results in the order of its calls", async () => {
   const tools = ["read", "read", "bash", "read", "write"];
   const { results } = await client.batch(fresh("batch"), tools.map((tool, n) => ({ tool, payload: { n } })));
   assert.deepEqual(results.map(({ tool }) => tool), tools);
   assert.ok(results.every(({ success }) => success));
 });
 
-test("a request carries the trace that goes on", async () => {
+test("a request carries the current trace", async () => {
   const trace = crypto.randomUUID().replaceAll("-", "");
   const traceparent = `00-${trace}-00f067aa0ba902b7-01`;
   const later = { lanes: [fresh("later")], run_after_ms: 60_000 };
@@ -170,13 +170,13 @@ test("a request carries the trace that goes on", async () => {
   }
 });
 
-test("a server that is not there is unreachable, and an abort is the caller's own", async () => {
-  const nobody = new Client("http://127.0.0.1:9", { retry: { limitMs: 0 } });
-  await assert.rejects(nobody.status(), Unreachable);
+test("a missing server is unreachable, and an abort is the caller's own", async () => {
+  const missing = new Client("http://127.0.0.1:9", { retry: { limitMs: 0 } });
+  await assert.rejects(missing.status(), Unreachable);
   await assert.rejects(client.status({ signal: AbortSignal.abort(new Error("mine")) }), /mine/);
 });
 
-test("events of a lane are heard", async () => {
+test("a client gets the events of a lane", async () => {
   const name = fresh("heard");
   const stop = new AbortController();
   const heard = (async () => {

@@ -17,18 +17,18 @@ test("the types are those of the server", async () => {
   const text = await (await fetch(`${server.url}/openapi.json`)).text();
   writeFileSync(file, text);
   execFileSync(process.execPath, [join(root, "scripts/generate.mjs"), file, "--check"], { stdio: "inherit" });
-  // There is an error for each code.
+  // Each code has its error.
   const document = JSON.parse(text) as { components: { schemas: { Code: { enum: string[] } } } };
   assert.deepEqual(Object.keys(BY_CODE).sort(), document.components.schemas.Code.enum.sort());
 });
 
-test("the package can be installed as it is", () => {
+test("the package can be installed", () => {
   const place = mkdtempSync(join(tmpdir(), "laneway-test-"));
   writeFileSync(join(place, "package.json"), '{ "private": true, "type": "module" }');
   execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", root], { cwd: place, stdio: "pipe" });
   const code = 'import("laneway").then(({ Client }) => console.log(new Client("http://127.0.0.1/").url))';
   assert.equal(execFileSync(process.execPath, ["-e", code], { cwd: place, encoding: "utf8" }), "http://127.0.0.1\n");
-  // A program for browsers has no types of Node and checks all declarations.
+  // A program for browsers checks all declarations without the types of Node.
   writeFileSync(
     join(place, "page.ts"),
     `import { Client, Laneway, type LanewayEvent } from "laneway";

@@ -14,12 +14,12 @@ const root = new URL("../../", import.meta.url);
 const guides = new URL("../../docs/guide/coming-from/", root);
 const pages = [new URL("../../docs/guide/sdk.md", root), new URL("README.md", root), ...readdirSync(guides).map((page) => new URL(page, guides))];
 
-/** Checks the samples as strictly as the SDK itself, and returns what they are to be run as. */
+/** Checks the samples as strictly as the SDK itself, and returns the programs to run. */
 function compiled(samples: string[]): string[] {
   const folder = fileURLToPath(new URL("build/documents/", root));
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  // Inside the package its own name stands for what is shipped.
+  // Inside the package, its own name resolves to the shipped files.
   const files = samples.map((sample, number) => {
     writeFileSync(`${folder}${number}.mts`, sample);
     return `${folder}${number}.mts`;
@@ -33,7 +33,7 @@ function compiled(samples: string[]): string[] {
   return files.map((file) => file.replace(/mts$/, "mjs"));
 }
 
-test("every sample is strict, runs and says something", async () => {
+test("every sample is strict, runs and prints something", async () => {
   await using server = await Laneway.local({ config: CONFIG });
   const samples = pages.flatMap((page) => [...readFileSync(page, "utf8").matchAll(/^```ts\n(.*?)^```$/gms)]).map(([, sample = ""]) => sample);
   assert.ok(samples.length > 10);

@@ -1,4 +1,4 @@
-// The examples do what they say.
+// The examples work.
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
@@ -29,7 +29,7 @@ test("moving from p-queue", async () => {
   assert.equal(await example("from-p-queue.js"), "p-queue: 3 at most\nlane: 3 at most\n");
 });
 
-test("an agent loop reads side by side and writes in order", async () => {
+test("an agent loop reads in parallel and writes in order", async () => {
   assert.equal(await example("agent-loop.js"), 'turn 0: ["alpha","beta"]\nturn 1: [5,9]\nc.txt: alphabeta\n');
 });
 
@@ -75,7 +75,7 @@ test("a chat handler in Express is protected", async (t) => {
   const answers = await Promise.all(
     Array.from({ length: 6 }, async (_, n) => {
       const answer = await ask(n);
-      // Two wait; the others are told at once when to come back.
+      // Two requests wait; the server refuses the others with a retry time.
       if (answer.status === 429 && ++refusals === 4) resumed = main.resume();
       return answer;
     }),

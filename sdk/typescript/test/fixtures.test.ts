@@ -1,5 +1,5 @@
-// The transcripts in `fixtures/`, from the client's side: each call makes that very request, and means that very answer. The
-// server's own tests make the same requests of a real server.
+// The transcripts in `fixtures/`: each call sends exactly the recorded request, and decodes the recorded answer. The server's own
+// tests send the same requests to a real server.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -14,19 +14,19 @@ interface Asked {
   path: string;
   headers?: Record<string, string>;
   body?: any;
-  /** The first events of a stream that has no end. */
+  /** The first events of an endless stream. */
   take?: number;
 }
 interface Exchange {
   name: string;
   request: Asked;
-  /** `frames` are heard on a socket and `families` are metrics, for which the client has no calls. */
+  /** `frames` are those of a socket and `families` are metrics. The client has no calls for either. */
   response: { frames?: unknown; families?: unknown; status: number; headers: Record<string, string>; body?: any; events?: { event: string; id?: string; data: unknown }[] };
 }
 
 const FOLDER = new URL("../../../../fixtures/", import.meta.url);
 
-/** A fixture with something in the places of what differs from run to run. */
+/** A fixture with values for its placeholders. */
 function filled(file: string): Exchange[] {
   const text = readFileSync(new URL(file, FOLDER), "utf8")
     .replaceAll('"<millis>"', "1500")
@@ -46,7 +46,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** Gives these answers one after another, and writes down what it was asked. */
+/** Gives prepared answers in order, and records the requests. */
 async function answering(script: Exchange[]) {
   const seen: Asked[] = [];
   const server = createServer((request, response) => {
@@ -77,7 +77,7 @@ async function all<T>(items: AsyncIterable<T>, most = Infinity): Promise<T[]> {
   return found;
 }
 
-/** Makes the request by the method that is there for it. */
+/** Sends the request with the client's method for it. */
 function call(client: Client, { method, path, headers = {}, body, take }: Asked): unknown {
   const url = new URL(path, "http://host");
   const [, , what = "", name = "", ...rest] = url.pathname.split("/").map(decodeURIComponent);
@@ -132,7 +132,7 @@ function call(client: Client, { method, path, headers = {}, body, take }: Asked)
       return client.session(name).send(text, message);
     }
   }
-  // What a worker says between claim and outcome, and what operators do, has no method of its own.
+  // Heartbeats of workers and routes of operators have no method of their own.
   const isPlain = ["schedules", "tokens", "audit", "claim", "slots", "config", "history"].includes(what) || /(heartbeat|complete|healthz|readyz)$/.test(url.pathname);
   assert.ok(isPlain, `no method for ${method} ${path}`);
   return client.request(method, url.pathname, { query, ...(body === undefined ? {} : { body }) });
@@ -163,7 +163,7 @@ function sameRequest(asked: Asked, wanted: Asked): void {
   for (const [name, value] of Object.entries(wanted.headers ?? {})) assert.equal(asked.headers![name], value, name);
 }
 
-/** What the call should give for this answer. */
+/** The expected result of the call for an answer. */
 function meant({ request, response: { body, events } }: Exchange, value: unknown): unknown {
   if (events !== undefined) return events;
   if (typeof value === "number") return body.cancelled;
@@ -199,7 +199,7 @@ for (const file of readdirSync(FOLDER).filter((name) => name.endsWith(".json")))
   }
 }
 
-test("a slot is two requests and no more", async () => {
+test("a slot needs only two requests", async () => {
   const script = filled("slots.json");
   const server = await answering(script);
   const { lanes, ...options } = script[0]!.request.body;

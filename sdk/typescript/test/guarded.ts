@@ -1,7 +1,7 @@
-// A process of the slot test: enters a guarded block many times at once, and writes down when it was inside.
+// A process of the slot test: enters a guarded block many times at once, and records each entry and exit.
 //
-//   node guarded.js URL LANE BLOCKS LOG        each block appends "+" when it is inside and "-" before it leaves
-//   node guarded.js URL LANE hold LEASE_MS     takes one slot, says so, and holds it until it is killed
+//   node guarded.js URL LANE BLOCKS LOG        each block appends "+" after it enters and "-" before it leaves
+//   node guarded.js URL LANE hold LEASE_MS     takes one slot, prints a line, and holds the slot until it is killed
 
 import { openSync, writeSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
@@ -15,7 +15,7 @@ if (how === "hold") {
     await setTimeout(600_000);
   });
 } else {
-  // One write of one byte to a file that is open for appending has one place in the order of all writes.
+  // The system orders all one-byte writes to a file that is open for appending.
   const file = openSync(last, "a");
   const block = () =>
     client.withSlot([lane], async () => {

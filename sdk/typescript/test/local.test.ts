@@ -1,4 +1,4 @@
-// A server of the program's own.
+// A local server.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -30,7 +30,7 @@ for (const how of ["ends", "SIGTERM", "SIGKILL"] as const) {
   test(`the server ends with the program: ${how}`, async () => {
     const code = how === "ends" ? startsOne : `${startsOne}; setInterval(() => {}, 1000);`;
     const program = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
-    // It may end before what it said is read.
+    // It may end before the test has read its output.
     const exited = once(program, "exit");
     const [said] = (await once(program.stdout, "data")) as [Buffer];
     const pid = Number(said);
@@ -45,7 +45,7 @@ for (const how of ["ends", "SIGTERM", "SIGKILL"] as const) {
   });
 }
 
-test("a file store keeps what was accepted", async () => {
+test("a file store keeps accepted tasks", async () => {
   const store = join(mkdtempSync(join(tmpdir(), "laneway-test-")), "data");
   const config = { lane: { later: { handler: "external" } } };
   let task = "";

@@ -1,4 +1,4 @@
-// Aborted, unheard, behind a gateway: at odd moments nothing is lost, and no caller waits for a lease to end.
+// Aborts, lost requests and gateways: no slot is lost, and no caller waits for a lease to lapse.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -20,16 +20,16 @@ before(async () => {
 after(() => server.close());
 
 for (const what of ["502", "lose"] as const) {
-  test(`a release that is not heard is said again (${what})`, async () => {
+  test(`a lost release is repeated (${what})`, async () => {
     await using between = await proxy(server.url, theFirst(2, what, "POST", "/complete"));
     await new Client(between.url).withSlot(["one"], { lease_ms: 600_000 }, () => undefined);
-    // Long before the lease would end.
+    // The slot is free long before the lease would lapse.
     await client.withSlot(["one"], { wait_ms: 60_000 }, () => undefined);
   });
 }
 
 for (const afterMs of [0, 1, 5, 50]) {
-  test(`a wait may be aborted after ${afterMs} ms and leaves the line`, async () => {
+  test(`a wait aborted after ${afterMs} ms leaves the lane`, async () => {
     {
       await using _ = await client.slot(["one"], { lease_ms: 600_000 });
       await assert.rejects(client.slot(["one"], { lease_ms: 600_000, signal: AbortSignal.timeout(afterMs) }), { name: "TimeoutError" });
@@ -38,7 +38,7 @@ for (const afterMs of [0, 1, 5, 50]) {
   });
 }
 
-test("a signal that is aborted before the call stops it before anything is asked", async () => {
+test("a signal that is aborted before the call prevents the request", async () => {
   const stopped = AbortSignal.abort(new Error("not now"));
   for (const call of [
     () => client.status({ signal: stopped }),
@@ -54,7 +54,7 @@ test("a signal that is aborted before the call stops it before anything is asked
   }
 });
 
-test("leaving the loop early cancels the run", async () => {
+test("leaving the loop early cancels the turn", async () => {
   let task = "";
   for await (const event of client.agent("slow").chat("wait", { session: fresh("left") })) {
     task = event.data.task_id!;
@@ -63,7 +63,7 @@ test("leaving the loop early cancels the run", async () => {
   assert.equal((await client.wait(task)).status, "cancelled");
 });
 
-test("a turn is as good as a promise", async () => {
+test("a turn works like a promise", async () => {
   let ended = false;
   const turn = client.agent("broken").chat("x", { session: fresh("bad") });
   const code = await turn.finally(() => (ended = true)).catch((error: { code: string }) => error.code);
@@ -71,7 +71,7 @@ test("a turn is as good as a promise", async () => {
   assert.equal(await client.agent("broken").chat("x", { session: fresh("bad") }).catch(() => "caught"), "caught");
 });
 
-test("a gateway that does not reach the server is tried again where that is safe", async () => {
+test("a request that a gateway could not deliver is repeated where that is safe", async () => {
   await using gets = await proxy(server.url, theFirst(2, "502", "GET", "/status"));
   assert.equal(typeof (await new Client(gets.url).status()).running, "number");
   await using posts = await proxy(server.url, theFirst(1, "502", "POST", "/tasks"));
@@ -79,7 +79,7 @@ test("a gateway that does not reach the server is tried again where that is safe
   await assert.rejects(submitted, (error) => error instanceof UnexpectedAnswer && error.status === 502);
 });
 
-test("an answer that stops in the middle is late, not waited for without end", async () => {
+test("an answer that stops in the middle times out", async () => {
   await using between = await proxy(server.url, theFirst(9, "stall", "GET", "/status"));
   const impatient = new Client(between.url, { timeoutMs: 200, retry: { limitMs: 0 } });
   await assert.rejects(impatient.status(), Unreachable);
@@ -94,7 +94,7 @@ test("an address without a server is reported as such", async () => {
   await assert.rejects(elsewhere.status(), UnexpectedAnswer);
 });
 
-test("what cannot be said in JSON fails the task and not the worker", async () => {
+test("a result that is not JSON fails the task and not the worker", async () => {
   const worker = new Worker(client, { pollMs: 100, lanes: ["external"] });
   worker.handler("unsayable", () => ({ big: 1n }));
   worker.handler("half-said", (task) => {
@@ -113,7 +113,7 @@ test("what cannot be said in JSON fails the task and not the worker", async () =
 
 const index = new URL("../src/index.js", import.meta.url).href;
 
-test("an interrupted program still has its server while it comes to its end, and leaves nothing behind", async () => {
+test("an interrupted program keeps its server until it ends, and leaves no processes or files", async () => {
   const code = `
     import { Laneway } from ${JSON.stringify(index)};
     const queue = await Laneway.local();
@@ -135,7 +135,7 @@ test("an interrupted program still has its server while it comes to its end, and
   const lines = createInterface({ input: program.stdout })[Symbol.asyncIterator]();
   const { value: home } = (await lines.next()) as { value: string };
   assert.ok(existsSync(home));
-  // As a terminal does it: to the whole group.
+  // Send the signal to the whole process group, as a terminal does.
   process.kill(-program.pid!, "SIGINT");
   assert.equal((await lines.next()).value, "running 0");
   await closed;
@@ -148,12 +148,12 @@ test("the watcher of a server ends with it", async () => {
   queue.watcher.ref();
   const left = once(queue.watcher, "exit");
   queue.process.kill("SIGKILL");
-  // No process is left that would end another one with the same number.
+  // A watcher that is left could end another process with the same id.
   assert.deepEqual(await left, [0, null]);
   await queue.close();
 });
 
-test("a server that cannot start says why", async () => {
+test("a server that cannot start reports the reason", async () => {
   const listen = server.url.replace("http://", "");
   await assert.rejects(Laneway.local({ listen }), /in use/);
 });

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, request as forward } from "node:http";
 
-/** Given a method and a path: `lose` (passed on, and the answer lost), `502` or an answer in JSON (not passed on), or nothing. */
+/** Maps a method and a path to an action. `lose` passes the request on and drops the answer; `502` or JSON answer without the server. */
 export type Meddling = (method: string, path: string) => "lose" | "502" | "stall" | `{${string}` | undefined;
 
 export interface Proxy extends AsyncDisposable {
@@ -29,7 +29,7 @@ export async function proxy(url: string, meddle: Meddling): Promise<Proxy> {
         told.resume();
         told.on("end", () => answer.destroy());
       } else if (what === "stall") {
-        // The head of the answer and no more.
+        // Send only the head of the answer.
         answer.writeHead(told.statusCode!, told.headers).flushHeaders();
         told.resume();
       } else {
@@ -52,7 +52,7 @@ export async function proxy(url: string, meddle: Meddling): Promise<Proxy> {
   };
 }
 
-/** Does this to the first such requests. */
+/** Applies an action to the first matching requests. */
 export function theFirst(times: number, what: "lose" | "502" | "stall", method: string, endOfPath: string): Meddling {
   let seen = 0;
   return (asked, path) => {

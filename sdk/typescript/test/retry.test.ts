@@ -1,4 +1,4 @@
-// What is sent again, and when.
+// Which requests the client repeats, and when.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -35,7 +35,7 @@ test("pauses honour the server's time and the total limit", () => {
   assert.equal(pauseAfter(USUAL, new UnexpectedAnswer(500, ""), 1, 0, 0), undefined);
 });
 
-/** Something that refuses two requests of each method and takes the third, and writes them down. */
+/** A server that refuses two requests of each method, accepts the third, and records them. */
 async function refusingTwice() {
   const seen: { method: string; trace: unknown; at: number }[] = [];
   const server = createServer((request, response) => {
@@ -49,12 +49,12 @@ async function refusingTwice() {
   return { seen, server, client: new Client(`http://127.0.0.1:${port}`) };
 }
 
-test("a GET is repeated, no sooner than the server said and in one trace; a POST only with a key", async () => {
+test("a GET is repeated after the server's time and in one trace; a POST only with a key", async () => {
   const { seen, server, client } = await refusingTwice();
   await client.status();
   assert.equal(seen.length, 3);
   assert.equal(new Set(seen.map(({ trace }) => trace)).size, 1);
-  // A timer may be a moment early by the other clock.
+  // A timer may be slightly early by the other clock.
   assert.ok(seen[1]!.at - seen[0]!.at >= 98 && seen[2]!.at - seen[1]!.at >= 98);
   await assert.rejects(client.submit("x"), (error) => error instanceof AtCapacity && error.retryAfter === 0.1);
   assert.equal(seen.length, 4);
@@ -63,7 +63,7 @@ test("a GET is repeated, no sooner than the server said and in one trace; a POST
   server.close();
 });
 
-test("a stream is read however it is cut", async () => {
+test("a stream is read however it is split", async () => {
   const text = 'event: delta\r\ndata: {"text":\ndata: "ä"}\nid: 7\n\n: alive\n\nevent: done\ndata: {}\n\n';
   const bytes = new TextEncoder().encode(text);
   for (let size = 1; size <= bytes.length; size += 1) {
@@ -82,7 +82,7 @@ test("a stream is read however it is cut", async () => {
   }
 });
 
-test("an answer has the time that it may take, unless the program has said otherwise to Node", () => {
+test("an answer has its time limit, unless the program has set its own dispatcher", () => {
   assert.equal(patience(0)!.dispatcher, patience(0)!.dispatcher, "one pool of connections");
   assert.equal(patience(500)!.dispatcher, patience(500)!.dispatcher);
   assert.notEqual(patience(500)!.dispatcher, patience(0)!.dispatcher);
@@ -100,7 +100,7 @@ test("an answer has the time that it may take, unless the program has said other
   assert.ok(patience(0) !== undefined);
 });
 
-test("an answer that does not come is late, also for a fetch that is not Node's own", async () => {
+test("a missing answer times out, also with a fetch that is not Node's own", async () => {
   const silent = createServer(() => undefined).listen(0, "127.0.0.1");
   await once(silent, "listening");
   const url = `http://127.0.0.1:${(silent.address() as { port: number }).port}`;
@@ -113,7 +113,7 @@ test("an answer that does not come is late, also for a fetch that is not Node's 
   silent.close();
 });
 
-test("another fetch gets nothing that only Node's own understands", async () => {
+test("another fetch gets no option of Node's own fetch", async () => {
   const seen: RequestInit[] = [];
   const client = new Client("http://127.0.0.1:1", {
     fetch: (_, init) => {
@@ -125,7 +125,7 @@ test("another fetch gets nothing that only Node's own understands", async () => 
   assert.ok(!("dispatcher" in seen[0]!));
 });
 
-test("a request with a body is not sent on elsewhere", async () => {
+test("a request with a body does not follow a redirect", async () => {
   let asked = 0;
   const elsewhere = createServer((_, answer) => {
     asked += 1;
@@ -133,7 +133,7 @@ test("a request with a body is not sent on elsewhere", async () => {
   }).listen(0, "127.0.0.1");
   await once(elsewhere, "listening");
   const client = new Client(`http://127.0.0.1:${(elsewhere.address() as { port: number }).port}`);
-  // Not tried again either, although it could be: it would be the same each time.
+  // The client does not repeat it either, because the answer would be the same.
   await assert.rejects(client.submit("x", null, { idempotencyKey: "k" }), /the address of the server itself/);
   assert.equal(asked, 1);
   elsewhere.close();

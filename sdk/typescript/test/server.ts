@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Laneway, type Local } from "../src/index.js";
 
-/** What takes longer than this does not happen. Where nothing else is going on it takes some milliseconds. */
+/** How long a test waits. An idle machine needs some milliseconds; only a failure reaches it. */
 export const WAIT_MAX_MS = 180_000;
 
 export const CONFIG = {
@@ -24,7 +24,7 @@ export const CONFIG = {
     slow: { command: ["sleep", "60"], max_queued: 3 },
     broken: { command: ["sh", "-c", "echo went wrong >&2; exit 3"] },
     outside: { external: true },
-    // Samples of the documentation ask it all at once.
+    // All samples of the documentation use it at once.
     echo: { echo: true, max_queued: 100 },
   },
   handler: { read: { command: ["cat"] }, bash: { command: ["cat"] }, write: { command: ["cat"] } },
@@ -33,7 +33,7 @@ export const CONFIG = {
 
 export const fresh = (word: string): string => `${word}-${crypto.randomUUID().slice(0, 8)}`;
 
-/** A server with a file store on one port, that can be killed and started again. */
+/** A server with a file store on a fixed port, which a test can kill and restart. */
 export class Restarting {
   private constructor(
     readonly store: string,

@@ -1,4 +1,4 @@
-// Slots: never more inside than the lane allows, and none is lost.
+// Slots: the limit of the lane always holds, and no slot is lost.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -26,7 +26,7 @@ function guarded(...words: string[]) {
   return spawn(process.execPath, [program, ...words], { stdio: ["ignore", "pipe", "inherit"] });
 }
 
-test("200 blocks of 4 processes are never more than 3 inside", async () => {
+test("of 200 blocks of 4 processes at most 3 run at once", async () => {
   const log = join(mkdtempSync(join(tmpdir(), "laneway-test-")), "log");
   writeFileSync(log, "");
   const processes = Array.from({ length: 4 }, () => guarded(server.url, "three", "50", log));
@@ -42,13 +42,13 @@ test("200 blocks of 4 processes are never more than 3 inside", async () => {
   assert.deepEqual([inside, most], [0, 3]);
 });
 
-test("the slot of a killed process is back after its lease", async () => {
+test("the slot of a killed process is free after its lease", async () => {
   const holder = guarded(server.url, "one", "hold", "6000");
   await once(holder.stdout, "data");
   await assert.rejects(client.slot(["one"], { wait_ms: 0 }), AtCapacity);
   holder.kill("SIGKILL");
   await once(holder, "exit");
-  // Not at once: its last sign of life is no older than a third of its lease.
+  // The slot is not free at once, because the last heartbeat is at most a third of the lease old.
   await assert.rejects(client.slot(["one"], { wait_ms: 0 }), AtCapacity);
   await client.withSlot(["one"], { wait_ms: 60_000 }, () => undefined);
 });
@@ -71,13 +71,13 @@ test("a lost lease rejects the block and aborts its signal", async () => {
   await client.withSlot(["one"], { wait_ms: 60_000 }, () => undefined);
 });
 
-test("the caller's own signal ends the block too, and the slot is given back", async () => {
+test("the caller's own signal also ends the block and gives the slot back", async () => {
   const stop = new AbortController();
   let seen: AbortSignal | undefined;
   const block = client.withSlot(["one"], { signal: stop.signal }, async (slot) => {
     seen = slot.signal;
     stop.abort(new Error("enough"));
-    // Whether or not it listens.
+    // The call ends whether or not the block listens to the signal.
     await new Promise(() => undefined);
   });
   await assert.rejects(block, /enough/);
@@ -87,7 +87,7 @@ test("the caller's own signal ends the block too, and the slot is given back", a
   await free.release();
 });
 
-test("a block whose caller has left before it began is not begun", async () => {
+test("a block does not start if its caller has aborted before", async () => {
   const stop = new AbortController();
   const slot = await client.slot(["one"], { signal: stop.signal });
   stop.abort(new Error("too late"));
@@ -97,13 +97,13 @@ test("a block whose caller has left before it began is not begun", async () => {
   await client.withSlot(["one"], { wait_ms: 0 }, () => undefined);
 });
 
-test("a block that throws gives its slot back, and its error is passed on", async () => {
+test("a block that throws gives its slot back, and the caller gets the error", async () => {
   const mine = new Error("mine");
   await assert.rejects(client.withSlot(["one"], () => Promise.reject(mine)), (error) => error === mine);
   await client.withSlot(["one"], { wait_ms: 0 }, () => undefined);
 });
 
-test("a wait that is aborted leaves the line", async () => {
+test("an aborted wait leaves the lane", async () => {
   await using _ = await client.slot(["one"]);
   const stop = new AbortController();
   const waiting = client.slot(["one"], { signal: stop.signal });
@@ -113,7 +113,7 @@ test("a wait that is aborted leaves the line", async () => {
   while ((await client.lane("one").get()).waiting > 0);
 });
 
-test("a slot outlives a server that is killed and started again", async () => {
+test("a slot survives a kill and a restart of the server", async () => {
   const restarting = await Restarting.start();
   const other = restarting.running.client();
   await other.withSlot(["one"], async () => {
@@ -138,7 +138,7 @@ test("a slot is lost when its server is away for longer than the lease", async (
   await restarting.running.close();
 });
 
-test("a turn whose server is killed is lost, and says so", async () => {
+test("a turn whose server is killed is lost", async () => {
   const restarting = await Restarting.start();
   const other = restarting.running.client();
   const answer = other.agent("slow").chat("x", { session: "doomed", idempotencyKey: "doomed" }).answer();
@@ -150,7 +150,7 @@ test("a turn whose server is killed is lost, and says so", async () => {
   await restarting.running.close();
 });
 
-test("the length of a lease follows the server's clock, and is rather too short", () => {
+test("the length of a lease follows the server's clock and is never too long", () => {
   const headers = new Headers({ date: "Sun, 15 Nov 2026 12:00:00 GMT" });
   assert.equal(leaseLength(undefined, "2026-11-15T12:00:30.500Z", headers), 29_500);
   assert.equal(leaseLength(5000, "2026-11-15T12:00:30.500Z", headers), 5000);

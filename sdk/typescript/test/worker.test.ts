@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => server.close());
 
-/** Lets a worker run, and drains it with the test, however that ends. */
+/** Runs a worker, and drains it when the test ends. */
 function start(t: TestContext, worker: Worker): Promise<void> {
   const running = worker.run();
   t.after(async () => {
@@ -27,14 +27,14 @@ function start(t: TestContext, worker: Worker): Promise<void> {
   return running;
 }
 
-test("a worker runs several tasks at once and no more than it may", async (t) => {
+test("a worker runs several tasks at once up to its limit", async (t) => {
   let [inside, most] = [0, 0];
   let meet = () => {};
   const met = new Promise<void>((resolve) => (meet = resolve));
   const worker = new Worker(client, { pollMs: 100, concurrency: 2 }).handler<{ n: number }>("count", async ({ payload }) => {
     most = Math.max(most, ++inside);
     if (inside === 2) meet();
-    // The first two wait for each other: they do run at once.
+    // The first two attempts wait for each other, which shows that they run at once.
     await met;
     await setTimeout(5);
     inside -= 1;
@@ -74,9 +74,9 @@ test("failures are retried unless the handler says not to", async (t) => {
   await running;
 });
 
-test("progress is published and a cancelled task is stopped", async (t) => {
+test("progress is published and a cancelled task stops", async (t) => {
   const worker = new Worker(client, { pollMs: 100, leaseMs: 3000 }).handler("long", async (task) => {
-    // Again and again: only clients that watch at that moment get the progress.
+    // Repeat it, because only clients that watch at that moment get the progress.
     for (;;) {
       task.progress({ percent: 40 });
       await setTimeout(50, undefined, { signal: task.signal });
@@ -96,7 +96,7 @@ test("progress is published and a cancelled task is stopped", async (t) => {
   await running;
 });
 
-test("draining lets running work end and claims no more", async (t) => {
+test("draining finishes running attempts and claims no further tasks", async (t) => {
   let started = () => {};
   let end = () => {};
   const hasStarted = new Promise<void>((resolve) => (started = resolve));
@@ -118,7 +118,7 @@ test("draining lets running work end and claims no more", async (t) => {
   await client.cancel(second.id);
 });
 
-test("what a claim brings is done although the worker is drained meanwhile", async (t) => {
+test("a draining worker runs the tasks of an open claim", async (t) => {
   let claims = () => {};
   const asked = new Promise<void>((resolve) => (claims = resolve));
   await using between = await proxy(server.url, (_, path) => void (path.endsWith("/claim") && claims()));
@@ -133,28 +133,28 @@ test("what a claim brings is done although the worker is drained meanwhile", asy
   assert.deepEqual([status, result, attempts], ["completed", "at the last moment", 1]);
 });
 
-test("a server that has nothing to hand out is not asked without end", async () => {
+test("a worker pauses between claims that return at once", async () => {
   const asked: number[] = [];
   let enough = () => {};
   const listen = (_: string, path: string) => {
     if (!path.endsWith("/claim")) return undefined;
     if (asked.push(performance.now()) === 4) enough();
-    // As a server answers that drains.
+    // A draining server answers like this.
     return '{"tasks": []}' as const;
   };
   await using between = await proxy(server.url, listen);
   const worker = new Worker(new Client(between.url), { pollMs: 10_000 }).handler("nothing", () => undefined);
   enough = () => worker.drain();
   await worker.run();
-  // A tenth of a second after the first, and twice as long each time.
+  // The first pause is a tenth of a second, and each further one is twice as long.
   assert.ok(asked[3]! - asked[0]! >= 690, `${asked}`);
 });
 
-test("a claim that waits for too short or too long is refused", () => {
+test("a claim with a too short or too long wait is refused", () => {
   for (const pollMs of [0, 61_000, Number.NaN]) assert.throws(() => new Worker(client, { pollMs }), /100 to 60 000/);
 });
 
-test("an agent outside can be steered", async (t) => {
+test("an external agent can be steered", async (t) => {
   const worker = new Worker(client, { pollMs: 100, lanes: ["agent:outside"], leaseMs: 3000 });
   worker.handler(
     "agent:outside",
@@ -171,14 +171,14 @@ test("an agent outside can be steered", async (t) => {
   void start(t, worker);
   const session = client.session(fresh("steer"));
   const first = await session.send("begin", { agent: "outside", mode: "steer" });
-  // The sign of life that tells the progress has said that the turn takes steering.
+  // The heartbeat with the progress also says that the turn takes steering.
   for await (const { event } of client.taskEvents(first.task_id!)) if (event === "progress") break;
   const second = await session.send("rather this", { agent: "outside", mode: "steer" });
   assert.equal(second.outcome, "steered");
   assert.deepEqual((await client.wait(first.task_id!)).result, ["rather this"]);
 });
 
-test("what is offered again is heard once, and named until the server knows", () => {
+test("a repeated offer is taken once and confirmed until the server answers", () => {
   const task = { attempt: 1, fence: 7, id: "t", kind: "k", lane: "l", lease_until: "2030-01-01T00:00:00Z", payload: null };
   const run = new TaskRun(task, true);
   const answer = (...steering: SteeringView[]) => {
@@ -193,7 +193,7 @@ test("what is offered again is heard once, and named until the server knows", ()
   run.say();
   answer(...offer);
   assert.deepEqual(run.steered(), ["left", "right"]);
-  // The answer to this sign of life is lost: both are named again.
+  // The answer to this heartbeat is lost, so the next one confirms both messages again.
   assert.deepEqual(run.say(), { takes_steering: true, steered: ["a", "b"] });
   assert.deepEqual(run.say(), { takes_steering: true, steered: ["a", "b"] });
   answer({ id: "c", text: "back" });
@@ -204,7 +204,7 @@ test("what is offered again is heard once, and named until the server knows", ()
   assert.deepEqual(run.steered(), []);
 });
 
-test("a worker outlives a server that is killed", async (t) => {
+test("a worker survives a kill of the server", async (t) => {
   const restarting = await Restarting.start();
   const other = restarting.running.client();
   let started = () => {};
@@ -222,7 +222,7 @@ test("a worker outlives a server that is killed", async (t) => {
   const first = await other.submit("step", 0, { idempotencyKey: "step-0" });
   await hasStarted;
   await restarting.kill();
-  // Asked for while the server is away, and accepted when it is back.
+  // The client submits while the server is away, and the server accepts when it is back.
   const asking = other.submit("step", 1, { idempotencyKey: "step-1" });
   await restarting.again();
   const second = await asking;
@@ -237,7 +237,7 @@ test("a worker outlives a server that is killed", async (t) => {
   await restarting.running.close();
 });
 
-test("what was accepted is there after a kill", async () => {
+test("accepted tasks survive a kill", async () => {
   const restarting = await Restarting.start();
   const other = restarting.running.client();
   const ids = [];
@@ -250,7 +250,7 @@ test("what was accepted is there after a kill", async () => {
   await restarting.running.close();
 });
 
-test("polled tasks are claimed by being completed", async () => {
+test("completing a polled task claims it", async () => {
   const session = fresh("polled");
   const mine = server.client();
   const other = server.client();
@@ -263,7 +263,7 @@ test("polled tasks are claimed by being completed", async () => {
   assert.ok(!pending[0]!.isTimedOut() && pending[0]!.remainingMs! <= 60_000);
   assert.equal((await mine.queueStats(session)).external_pending, 3);
   assert.ok((await mine.queueStats()).external_pending >= 3);
-  // Exactly the one that is meant: the one before it is unclaimed, and another client can have it.
+  // The client claims exactly this task; another client can claim the one before it.
   assert.equal((await mine.completeExternalTask(ids[1]!, { success: true, result: 1 })).status, "completed");
   const left = await mine.pendingExternalTasks({ session });
   assert.deepEqual(left.map(({ id, claimed }) => [id, claimed]), [[ids[0], false], [ids[2], false]]);

@@ -1,4 +1,4 @@
-//! Verbs about lanes, conversations and schedules.
+//! Verbs about lanes, sessions and schedules.
 
 use clap::{Args, Subcommand};
 
@@ -10,7 +10,7 @@ use super::{Asking, Sure};
 pub(crate) struct Lanes {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// Also lanes in which nothing is
+    /// Also lists idle lanes
     #[arg(long)]
     pub(crate) all: bool,
     #[command(subcommand)]
@@ -21,36 +21,36 @@ pub(crate) struct Lanes {
 pub(crate) enum LanesCommand {
     /// Shows one lane with all its settings
     Show {
-        /// Which
+        /// The lane
         lane: String,
     },
-    /// Nothing starts in the lane any more
+    /// Starts no further tasks of the lane
     Pause {
-        /// Which
+        /// The lane
         lane: String,
     },
     /// Ends a pause or a drain
     Resume {
-        /// Which
+        /// The lane
         lane: String,
     },
-    /// Nothing new is accepted in the lane any more
+    /// Accepts no further tasks for the lane
     Drain {
-        /// Which
+        /// The lane
         lane: String,
     },
-    /// Cancels everything that waits in the lane
+    /// Cancels all waiting tasks of the lane
     Clear {
-        /// Which
+        /// The lane
         lane: String,
         #[command(flatten)]
         sure: Sure,
     },
-    /// Changes settings of a lane, or of all lanes that fit a pattern
+    /// Changes settings of a lane, or of all lanes that match a pattern
     Set {
-        /// Which
+        /// The lane, or a pattern
         lane: String,
-        /// As in the configuration: max_concurrency=4 timeout=20m retry.max_retries=3
+        /// Settings as in the configuration: max_concurrency=4 timeout=20m retry.max_retries=3
         #[arg(value_name = "SETTING=VALUE", required = true)]
         settings: Vec<String>,
     },
@@ -61,7 +61,7 @@ pub(crate) enum LanesCommand {
 pub(crate) struct Sessions {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// How many at most
+    /// The maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: u32,
     #[command(subcommand)]
@@ -70,47 +70,47 @@ pub(crate) struct Sessions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// Shows one with its settings, its waiting messages and those that were set aside
+    /// Shows one session with its settings, its waiting messages and its parked messages
     Show {
-        /// Which
+        /// The session
         key: String,
     },
-    /// Sends a message, also a directive such as /queue
+    /// Sends a message, or a directive such as /queue
     Send {
-        /// To which
+        /// The session
         key: String,
-        /// What
+        /// The message
         text: String,
-        /// Who answers
+        /// The agent that answers
         #[arg(long)]
         agent: String,
     },
-    /// Changes how messages are queued
+    /// Changes how the session queues messages
     Set(SessionSet),
-    /// Withdraws a message that waits, or throws away one that was set aside
+    /// Withdraws a waiting message, or deletes a parked message
     Withdraw {
-        /// From which
+        /// The session
         key: String,
-        /// Which message
+        /// The message's id
         message: String,
     },
-    /// Sends a message again that was set aside
+    /// Sends a parked message again
     Resend {
-        /// To which
+        /// The session
         key: String,
-        /// Which message
+        /// The message's id
         message: String,
     },
-    /// Stops the turn that is under way
+    /// Stops the running turn
     Interrupt {
-        /// Which
+        /// The session
         key: String,
         #[command(flatten)]
         sure: Sure,
     },
-    /// Drops all messages that wait
+    /// Drops all waiting messages
     Clear {
-        /// Which
+        /// The session
         key: String,
         #[command(flatten)]
         sure: Sure,
@@ -119,21 +119,21 @@ pub(crate) enum SessionsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionSet {
-    /// Which
+    /// The session
     pub(crate) key: String,
-    /// collect, followup, steer, steer-backlog, interrupt, reject or latest
+    /// The queue mode: collect, followup, steer, steer-backlog, interrupt, reject or latest
     #[arg(long, required_unless_present_any = ["debounce", "max_wait", "cap", "drop"])]
     pub(crate) mode: Option<String>,
-    /// How long it must have been quiet
+    /// How long no message must arrive before a turn starts
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) debounce: Option<u64>,
-    /// After how long a turn starts although it is not quiet
+    /// After how long a turn starts although messages still arrive
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) max_wait: Option<u64>,
-    /// How many messages may wait
+    /// The maximum number of waiting messages
     #[arg(long)]
     pub(crate) cap: Option<u32>,
-    /// Which go when there are more: old, new or summarize
+    /// Which messages are dropped above the maximum: old, new or summarize
     #[arg(long)]
     pub(crate) drop: Option<String>,
 }
@@ -149,31 +149,31 @@ pub(crate) struct Schedules {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchedulesCommand {
-    /// Makes one
+    /// Creates a schedule
     Add(NewSchedule),
-    /// Lets one fire again
+    /// Enables a schedule
     Enable {
-        /// Which
+        /// The schedule
         name: String,
     },
-    /// Keeps one from firing
+    /// Disables a schedule: it does not fire
     Disable {
-        /// Which
+        /// The schedule
         name: String,
     },
-    /// Fires one now
+    /// Fires a schedule now
     Run {
-        /// Which
+        /// The schedule
         name: String,
     },
-    /// Shows the last firings of one
+    /// Lists the last firings of a schedule
     Runs {
-        /// Which
+        /// The schedule
         name: String,
     },
-    /// Takes one away
+    /// Removes a schedule
     Remove {
-        /// Which
+        /// The schedule
         name: String,
         #[command(flatten)]
         sure: Sure,
@@ -182,24 +182,24 @@ pub(crate) enum SchedulesCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct NewSchedule {
-    /// Its name
+    /// The schedule's name
     pub(crate) name: String,
-    /// When: five or six fields of cron, or @daily and the like
+    /// When to fire: five or six cron fields, or a word such as @daily
     #[arg(long)]
     pub(crate) cron: String,
-    /// In which time zone; UTC by default
+    /// The time zone [default: UTC]
     #[arg(long)]
     pub(crate) timezone: Option<String>,
-    /// Who is asked
+    /// The agent that gets the message
     #[arg(long)]
     pub(crate) agent: String,
-    /// What
+    /// The message
     #[arg(long)]
     pub(crate) message: String,
-    /// In which conversation
+    /// The session of the turn
     #[arg(long)]
     pub(crate) session: Option<String>,
-    /// About firings that were missed: skip or one
+    /// What to do about missed firings: skip them, or fire one
     #[arg(long)]
     pub(crate) catch_up: Option<String>,
 }

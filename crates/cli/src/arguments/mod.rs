@@ -1,24 +1,24 @@
-//! What can be typed.
+//! The verbs and options of the command line.
 
-pub(crate) mod beside;
 pub(crate) mod lanes;
+pub(crate) mod server;
 pub(crate) mod work;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use beside::{
+pub(crate) use lanes::{Lanes, LanesCommand, Schedules, SchedulesCommand, Sessions, SessionsCommand};
+pub(crate) use server::{
     Audit, AuditCommand, ConfigCommand, ConfigFile, Doctor, Export, Import, Man, Mcp, NewToken, Serve, Shell,
     TokenCommand,
 };
-pub(crate) use lanes::{Lanes, LanesCommand, Schedules, SchedulesCommand, Sessions, SessionsCommand};
 pub(crate) use work::{
-    Cancel, Chat, Dlq, DlqCommand, Explain, Letters, Status, Submit, Tasks, TasksCommand, Top, Workers,
+    Cancel, Chat, DeadLetters, Dlq, DlqCommand, Explain, Status, Submit, Tasks, TasksCommand, Top, Workers,
 };
 
 const AFTER: &str =
     "Exit codes: 0 done, 1 failed, 2 usage, 3 refused (no room now), 4 cannot reach the server.";
 
-/// Lanes for agent work: what may run now, what waits, and for how long.
+/// Lanes for agent work: they decide which tasks run and which wait.
 #[derive(Debug, Parser)]
 #[command(name = "laneway", version, max_term_width = 100, after_help = AFTER)]
 pub(crate) struct Arguments {
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Option<Command>,
 }
 
-/// Which server is asked, and how the answer is printed.
+/// The server to ask, and the form of the output.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Asking {
     /// The server's address
@@ -38,7 +38,7 @@ pub(crate) struct Asking {
         global = true
     )]
     pub(crate) url: String,
-    /// The token to ask with; the variable is the better place for it, because others may see a command line
+    /// The token; prefer LANEWAY_TOKEN, because other users of the machine can see a command line
     #[arg(long, env = "LANEWAY_TOKEN", hide_env_values = true, global = true)]
     pub(crate) token: Option<String>,
     /// Prints JSON
@@ -46,10 +46,10 @@ pub(crate) struct Asking {
     pub(crate) json: bool,
 }
 
-/// Whether to ask before something that cannot be undone.
+/// Whether to ask the user before an action that cannot be undone.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Sure {
-    /// Does it without asking
+    /// Does not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
@@ -58,70 +58,69 @@ pub(crate) struct Sure {
 pub(crate) enum Command {
     /// Serves HTTP, SSE and WebSocket in front of agents
     Serve(Serve),
-    /// Starts a server with three agents and lifelike traffic, to look at
+    /// Starts a demo server with three agents and simulated traffic
     Demo(Demo),
-    /// Shows what runs and what waits
+    /// Shows running and waiting tasks
     Status(Status),
-    /// A live screen of the lanes
+    /// Shows a live screen of the lanes
     Top(Top),
-    /// Shows lanes; pauses, resumes, drains, clears and changes them
+    /// Lists lanes; shows, pauses, resumes, drains, clears or changes one
     Lanes(Lanes),
     /// Lists tasks; shows one, or changes its priority
     Tasks(Tasks),
     /// Cancels tasks
     Cancel(Cancel),
-    /// Shows conversations and their waiting messages, sends to them, changes them
+    /// Lists sessions; shows one, sends messages to it, or changes it
     Sessions(Sessions),
-    /// Dead letters: tasks that could not be done
+    /// Lists dead letters (tasks that failed for good); redrives or discards them
     Dlq(Dlq),
-    /// Shows, makes, changes and fires schedules
+    /// Lists schedules; adds, enables, disables, fires or removes one
     Schedules(Schedules),
-    /// Shows workers, and what waits for one
+    /// Lists workers, or the tasks that wait for one
     Workers(Workers),
-    /// Does tasks that wait for workers
+    /// Runs a worker: claims tasks of external lanes and runs them
     Worker(crate::worker::WorkerArguments),
-    /// Speaks MCP on standard input and output, for clients that start a program, with a server that runs
+    /// Connects an MCP client, over standard input and output, to a running server
     Mcp(Mcp),
     /// Submits a task
     Submit(Submit),
-    /// Asks an agent, and shows its place in line and its answer as they come
+    /// Sends a message to an agent, and shows the position and the answer as they come
     Chat(Chat),
-    /// Says why a task waits
+    /// Explains why a task waits
     Explain(Explain),
-    /// Makes, lists and removes tokens
+    /// Creates, lists and removes tokens
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Shows who did what; checks the log
+    /// Shows the audit log, or verifies it
     Audit(Audit),
     /// Copies a store into a directory
     Export(Export),
-    /// Fills an empty store from such a directory
+    /// Fills an empty store from a directory that `export` wrote
     Import(Import),
-    /// Writes down when work arrived and how long it ran
+    /// Exports when tasks arrived and how long they ran
     #[command(subcommand)]
     Trace(crate::commands::whatif::TraceCommand),
-    /// Says what another configuration would have done with the work of a trace
+    /// Replays a trace under another configuration, and compares the waits
     Simulate(crate::commands::whatif::Simulate),
     /// Checks configuration, store, clock and limits, and says what to fix
     Doctor(Doctor),
-    /// Looks at the configuration
+    /// Checks the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Prints completions for a shell
     Completions(Shell),
     /// Prints the manual page
     Man(Man),
-    /// Plays a script of what the scheduler does; without a file a built-in tour
+    /// Plays a script of commands to the scheduler; without a file, a built-in tour
     Scenario {
         /// The script; - reads it from standard input
         file: Option<String>,
     },
 }
 
-/// What the demo is to do.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Where to listen; by default on a free port
+    /// The address to listen on; port 0 takes a free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     pub(crate) listen: String,
     /// Prints the address as JSON
@@ -130,7 +129,7 @@ pub(crate) struct Demo {
 }
 
 impl Command {
-    /// Whether programs read what is printed.
+    /// Whether errors also go to standard output as JSON.
     pub(crate) fn is_json(&self) -> bool {
         match self {
             Command::Status(verb) => verb.asking.json,
@@ -158,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tree_of_arguments_holds_together() {
+    fn the_arguments_are_consistent() {
         Arguments::command().debug_assert();
     }
 }

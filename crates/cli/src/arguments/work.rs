@@ -8,10 +8,10 @@ use super::{Asking, Sure};
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// One line for a status bar, `Agent: 2/3` or `Agent: 3/3 (2 queued)`; nothing when idle
+    /// Prints one line for a status bar, `Agent: 2/3` or `Agent: 3/3 (2 queued)`; nothing when idle
     #[arg(long)]
     pub(crate) line: bool,
-    /// Goes on, and prints again whenever something changes
+    /// Keeps running, and prints again at each change
     #[arg(long)]
     pub(crate) watch: bool,
 }
@@ -21,27 +21,27 @@ pub(crate) struct Top {
     /// The server's address
     #[arg(long, value_name = "URL", env = "LANEWAY_URL", default_value = "http://127.0.0.1:7717")]
     pub(crate) url: String,
-    /// The token to ask with
+    /// The token; prefer LANEWAY_TOKEN, because other users of the machine can see a command line
     #[arg(long, env = "LANEWAY_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
-    /// Prints what the screen would show, once, as JSON
+    /// Prints the screen's data once, as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Tasks that fit everything that is given.
+/// A filter: a task must match every given option.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Selection {
-    /// Those that name this lane
+    /// Only tasks that name this lane
     #[arg(long)]
     pub(crate) lane: Option<String>,
-    /// Turns of this conversation
+    /// Only turns of this session
     #[arg(long)]
     pub(crate) session: Option<String>,
-    /// Those of this kind
+    /// Only tasks of this kind
     #[arg(long)]
     pub(crate) kind: Option<String>,
-    /// Those with this label
+    /// Only tasks of this group
     #[arg(long)]
     pub(crate) group: Option<String>,
 }
@@ -51,12 +51,12 @@ pub(crate) struct Selection {
 pub(crate) struct Tasks {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// queued, running, retrying, or an end: completed, failed, timed_out, cancelled, expired, wait_timeout, lost
+    /// queued, running, retrying, completed, failed, timed_out, cancelled, expired, wait_timeout or lost
     #[arg(long)]
     pub(crate) status: Option<String>,
     #[command(flatten)]
     pub(crate) which: Selection,
-    /// How many at most
+    /// The maximum number of tasks
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: u32,
     #[command(subcommand)]
@@ -65,14 +65,14 @@ pub(crate) struct Tasks {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TasksCommand {
-    /// Shows one task, live or over
+    /// Shows one task, also one that has ended
     Show {
-        /// Which
+        /// The task's id
         id: String,
     },
     /// Changes the priority of a waiting task
     Priority {
-        /// Which
+        /// The task's id
         id: String,
         /// 0 to 9, or user, schedule, agent, background
         priority: String,
@@ -83,10 +83,10 @@ pub(crate) enum TasksCommand {
 pub(crate) struct Cancel {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// Which tasks, waiting or running
+    /// The tasks, waiting or running
     #[arg(value_name = "TASK", conflicts_with_all = ["all", "lane", "session", "kind", "group"])]
     pub(crate) ids: Vec<String>,
-    /// Everything that waits; what runs goes on
+    /// Cancels all waiting tasks; running tasks continue
     #[arg(long, conflicts_with_all = ["lane", "session", "kind", "group"])]
     pub(crate) all: bool,
     #[command(flatten)]
@@ -100,26 +100,26 @@ pub(crate) struct Cancel {
 pub(crate) struct Dlq {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// How many at most
+    /// The maximum number of dead letters
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: u32,
     #[command(subcommand)]
     pub(crate) command: Option<DlqCommand>,
 }
 
-/// Dead letters: those that are named, or those that fit.
+/// The dead letters to act on: by id, all, or all that match.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Letters {
-    /// Which
+pub(crate) struct DeadLetters {
+    /// The ids of the tasks
     #[arg(value_name = "TASK", conflicts_with_all = ["all", "lane", "kind"])]
     pub(crate) ids: Vec<String>,
-    /// All there are
+    /// All dead letters
     #[arg(long, conflicts_with_all = ["lane", "kind"])]
     pub(crate) all: bool,
-    /// Those of tasks with this home lane
+    /// Only tasks with this home lane
     #[arg(long)]
     pub(crate) lane: Option<String>,
-    /// Those of this kind
+    /// Only tasks of this kind
     #[arg(long)]
     pub(crate) kind: Option<String>,
     #[command(flatten)]
@@ -128,22 +128,22 @@ pub(crate) struct Letters {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DlqCommand {
-    /// Shows one with its payload
+    /// Shows one dead letter with its payload
     Show {
-        /// Which
+        /// The task's id
         id: String,
     },
-    /// Runs them again, as new tasks
-    Redrive(Letters),
-    /// Throws them away
-    Discard(Letters),
+    /// Submits the work of dead letters again, as new tasks
+    Redrive(DeadLetters),
+    /// Deletes dead letters
+    Discard(DeadLetters),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Workers {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// Shows what waits for a worker instead
+    /// Lists the tasks that wait for a worker
     #[arg(long)]
     pub(crate) pending: bool,
 }
@@ -152,27 +152,27 @@ pub(crate) struct Workers {
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// The task
+    /// The task's id
     #[arg(value_name = "TASK")]
     pub(crate) id: String,
 }
 
-/// How urgent it is, and how long it may take.
+/// How urgent a task is, and how long it may take.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Timing {
     /// 0 to 9, or user, schedule, agent, background
     #[arg(long)]
     pub(crate) priority: Option<String>,
-    /// How long it may wait: 90s, 5m, or milliseconds; 0: it starts now or is refused
+    /// How long the task may wait: 90s, 5m, or milliseconds; 0 means start now or refuse
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) wait_timeout: Option<u64>,
     /// How long an attempt may take
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Option<u64>,
-    /// When it is too late to start, from now
+    /// From now, the time after which no attempt starts
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) deadline: Option<u64>,
-    /// Asking twice under one key is asking once
+    /// The idempotency key: a second request with the same key submits nothing
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
 }
@@ -181,29 +181,29 @@ pub(crate) struct Timing {
 pub(crate) struct Submit {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// What sort of work it is
+    /// The kind of the task
     pub(crate) kind: String,
-    /// What whoever runs it gets: JSON, or a text; - reads it from standard input
+    /// The payload for the handler: JSON or text; - reads it from standard input
     #[arg(default_value = "null")]
     pub(crate) payload: String,
-    /// A lane that it needs, the home lane first; may be given several times
+    /// A lane that the task needs, the home lane first; repeat it for several
     #[arg(long = "lane", value_name = "LANE")]
     pub(crate) lanes: Vec<String>,
-    /// A label that tasks which belong together share
+    /// A label that related tasks share
     #[arg(long)]
     pub(crate) group: Option<String>,
-    /// It does not start before
+    /// How long to wait before the task may start
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) run_after: Option<u64>,
-    /// How many attempts may follow a failed one
+    /// The maximum number of retries after a failed attempt
     #[arg(long, value_name = "N")]
     pub(crate) retries: Option<u32>,
     #[command(flatten)]
     pub(crate) timing: Timing,
-    /// Waits for the end, and shows the place in line and then the run
+    /// Waits for the task to end, and shows its position and its progress
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Prints the task's id and nothing else
+    /// Prints only the task's id
     #[arg(long, short, conflicts_with_all = ["wait", "json"])]
     pub(crate) quiet: bool,
 }
@@ -212,17 +212,17 @@ pub(crate) struct Submit {
 pub(crate) struct Chat {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// Who is asked
+    /// The agent
     pub(crate) agent: String,
-    /// What; without it a conversation on the terminal, or all of standard input where that is no terminal
+    /// The message; without it, a conversation on a terminal, or all of standard input elsewhere
     pub(crate) message: Option<String>,
-    /// The conversation; by default the agent's own
+    /// The session [default: the agent's own]
     #[arg(long)]
     pub(crate) session: Option<String>,
-    /// A stateless task, beside others, in place of a turn of a conversation
+    /// Starts a task without a session, which may run in parallel with others
     #[arg(long, conflicts_with = "session")]
     pub(crate) parallel: bool,
-    /// Does not wait for the answer; prints the task's id
+    /// Prints the task's id and does not wait for the answer
     #[arg(long)]
     pub(crate) detach: bool,
     #[command(flatten)]
@@ -233,7 +233,7 @@ pub(crate) struct Chat {
 #[error("must be a number with ms, s, m, h or d, or a whole number of milliseconds")]
 pub(crate) struct NotADuration;
 
-/// A duration as people write it, in milliseconds.
+/// Parses a duration such as `90s` into milliseconds.
 pub(crate) fn duration(text: &str) -> Result<u64, NotADuration> {
     let digits = text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().map_err(|_| NotADuration)?;

@@ -1,4 +1,4 @@
-//! `laneway dlq`: tasks that could not be done.
+//! `laneway dlq`: dead letters.
 
 use std::time::Duration;
 
@@ -6,93 +6,91 @@ use indicatif::ProgressBar;
 use laneway_client::{Client, Error};
 use laneway_protocol::{Code, DeadLetterView, RedriveAnswer};
 
-use crate::arguments::{Dlq, DlqCommand, Letters};
+use crate::arguments::{DeadLetters, Dlq, DlqCommand};
 use crate::error::CliError;
 use crate::output::format;
 use crate::output::progress;
 use crate::output::{self, Rows};
 
-/// How many letters one page brings.
+/// How many dead letters a page has.
 const PAGE: u32 = 500;
-/// For how long room is waited for, for one letter.
+/// How long to wait for room in a lane, for one dead letter.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Does what was asked.
+/// Runs `laneway dlq`.
 pub(crate) async fn run(verb: Dlq) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let is_json = verb.asking.json;
     match verb.command {
         None => {
-            let letters = all(&client, verb.limit as usize).await?;
-            if is_json { output::json(&letters) } else { list(&letters) }
+            let found = all(&client, verb.limit as usize).await?;
+            if is_json { output::json(&found) } else { list(&found) }
         }
         Some(DlqCommand::Show { id }) => {
-            let letters = all(&client, usize::MAX).await?;
-            let letter = letters.into_iter().find(|letter| letter.id == id);
-            let letter = letter.ok_or_else(|| {
+            let found = all(&client, usize::MAX).await?.into_iter().find(|dead_letter| dead_letter.id == id);
+            let dead_letter = found.ok_or_else(|| {
                 CliError::Failure("there is no such dead letter; `laneway dlq` lists them".to_owned())
             })?;
-            if is_json { output::json(&letter) } else { show(&letter) }
+            if is_json { output::json(&dead_letter) } else { show(&dead_letter) }
         }
-        Some(DlqCommand::Redrive(letters)) => act(&client, letters, Deed::Redrive, is_json).await,
-        Some(DlqCommand::Discard(letters)) => act(&client, letters, Deed::Discard, is_json).await,
+        Some(DlqCommand::Redrive(which)) => act(&client, which, Action::Redrive, is_json).await,
+        Some(DlqCommand::Discard(which)) => act(&client, which, Action::Discard, is_json).await,
     }
 }
 
-/// What becomes of letters.
 #[derive(Clone, Copy, PartialEq)]
-enum Deed {
+enum Action {
     Redrive,
     Discard,
 }
 
 async fn all(client: &Client, most: usize) -> Result<Vec<DeadLetterView>, CliError> {
-    let mut letters = Vec::new();
+    let mut dead_letters = Vec::new();
     let mut cursor: Option<String> = None;
-    while letters.len() < most {
-        let limit = (most - letters.len()).min(PAGE as usize) as u32;
+    while dead_letters.len() < most {
+        let limit = (most - dead_letters.len()).min(PAGE as usize) as u32;
         let page = client.dead_letters(Some(limit), cursor.as_deref()).await?;
-        letters.extend(page.items);
+        dead_letters.extend(page.items);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
     }
-    Ok(letters)
+    Ok(dead_letters)
 }
 
-/// One letter after another, so that whoever waits sees how far it is, and whatever stops it stops it between two.
-async fn act(client: &Client, letters: Letters, deed: Deed, is_json: bool) -> Result<(), CliError> {
-    let is_bulk = letters.all || letters.lane.is_some() || letters.kind.is_some();
-    let ids = match (is_bulk, letters.ids.is_empty()) {
+/// Acts on one dead letter after another, so that the bar shows the progress and an interrupt falls between two.
+async fn act(client: &Client, which: DeadLetters, action: Action, is_json: bool) -> Result<(), CliError> {
+    let is_bulk = which.all || which.lane.is_some() || which.kind.is_some();
+    let ids = match (is_bulk, which.ids.is_empty()) {
         (false, true) => {
-            return Err(CliError::Input("say which: TASK, --all, --lane or --kind".to_owned()));
+            return Err(CliError::Input("name the dead letters: TASK, --all, --lane or --kind".to_owned()));
         }
-        (false, false) => letters.ids,
+        (false, false) => which.ids,
         (true, _) => {
-            let fits = |letter: &DeadLetterView| {
-                letters.lane.as_ref().is_none_or(|lane| *lane == letter.lane)
-                    && letters.kind.as_ref().is_none_or(|kind| *kind == letter.kind)
+            let matches = |dead_letter: &DeadLetterView| {
+                which.lane.as_ref().is_none_or(|lane| *lane == dead_letter.lane)
+                    && which.kind.as_ref().is_none_or(|kind| *kind == dead_letter.kind)
             };
-            let found = all(client, usize::MAX).await?.into_iter().filter(fits);
-            found.map(|letter| letter.id).collect()
+            let found = all(client, usize::MAX).await?.into_iter().filter(matches);
+            found.map(|dead_letter| dead_letter.id).collect()
         }
     };
     let counted = format::counted(ids.len() as u64, "dead letter");
-    match deed {
+    match action {
         _ if ids.is_empty() => {}
-        Deed::Redrive if is_bulk => letters.sure.ask(&format!("Running {counted} again"))?,
-        Deed::Redrive => {}
-        Deed::Discard => letters.sure.ask(&format!("Throwing away {counted} for good"))?,
+        Action::Redrive if is_bulk => which.sure.ask(&format!("Redriving {counted}"))?,
+        Action::Redrive => {}
+        Action::Discard => which.sure.ask(&format!("Deleting {counted} for good"))?,
     }
     let bar = progress::bar(ids.len() as u64, is_json);
     let mut done = RedriveAnswer { count: 0, tasks: Vec::new() };
     let mut left = 0;
     for id in &ids {
-        let answer = match patiently(client, id, deed, &bar).await {
+        let answer = match wait_and_act(client, id, action, &bar).await {
             Ok(answer) => answer,
-            // A slot, for example: whoever means all of them means what can be run again.
-            Err(error) if is_bulk && matches!(deed, Deed::Redrive) && error.code() == Some(Code::Invalid) => {
+            // A slot, for example, cannot be redriven; a bulk redrive skips it.
+            Err(error) if is_bulk && action == Action::Redrive && error.code() == Some(Code::Invalid) => {
                 left += 1;
                 bar.inc(1);
                 continue;
@@ -109,28 +107,32 @@ async fn act(client: &Client, letters: Letters, deed: Deed, is_json: bool) -> Re
     }
     bar.finish_and_clear();
     if left > 0 {
-        eprintln!("laneway: {} cannot be run again", format::counted(left, "dead letter"));
+        eprintln!("laneway: {} cannot be redriven", format::counted(left, "dead letter"));
     }
     if is_json {
         return output::json(&done);
     }
-    match deed {
-        Deed::Redrive if done.tasks.len() == 1 => {
-            output::line(&format!("Runs again as task {}.", done.tasks[0]))
+    match action {
+        Action::Redrive if done.tasks.len() == 1 => {
+            output::line(&format!("Redriven as task {}.", done.tasks[0]))
         }
-        Deed::Redrive => output::line(&format!("{} run again.", format::counted(done.count, "dead letter"))),
-        Deed::Discard => output::line(&format!("Threw away {}.", format::counted(done.count, "dead letter"))),
+        Action::Redrive => output::line(&format!("Redrove {}.", format::counted(done.count, "dead letter"))),
+        Action::Discard => output::line(&format!("Deleted {}.", format::counted(done.count, "dead letter"))),
     }
 }
 
-/// Does it to one letter. Where the line is full it waits as long as it is told to, and then tries again: the line drains
-/// while many are redriven.
-async fn patiently(client: &Client, id: &str, deed: Deed, bar: &ProgressBar) -> Result<RedriveAnswer, Error> {
+/// Acts on one dead letter. When its lane is full, waits for the time that the server names and tries again.
+async fn wait_and_act(
+    client: &Client,
+    id: &str,
+    action: Action,
+    bar: &ProgressBar,
+) -> Result<RedriveAnswer, Error> {
     let mut patience = PATIENCE;
     loop {
-        let error = match deed {
-            Deed::Redrive => client.redrive(id).await,
-            Deed::Discard => client.discard(id).await,
+        let error = match action {
+            Action::Redrive => client.redrive(id).await,
+            Action::Discard => client.discard(id).await,
         };
         let error = match error {
             Ok(answer) => {
@@ -152,29 +154,29 @@ async fn patiently(client: &Client, id: &str, deed: Deed, bar: &ProgressBar) -> 
     }
 }
 
-fn list(letters: &[DeadLetterView]) -> Result<(), CliError> {
-    let mut rows = Rows::under(&["TASK", "LANE", "?KIND", "?>TRIES", ">AGE", "ERROR"]);
-    for letter in letters {
+fn list(dead_letters: &[DeadLetterView]) -> Result<(), CliError> {
+    let mut rows = Rows::under(&["TASK", "LANE", "?KIND", "?>ATTEMPTS", ">AGE", "ERROR"]);
+    for dead_letter in dead_letters {
         rows.add([
-            letter.id.clone(),
-            letter.lane.clone(),
-            letter.kind.clone(),
-            letter.attempts.to_string(),
-            format::since(letter.at),
-            format::short(&letter.error),
+            dead_letter.id.clone(),
+            dead_letter.lane.clone(),
+            dead_letter.kind.clone(),
+            dead_letter.attempts.to_string(),
+            format::since(dead_letter.at),
+            format::short(&dead_letter.error),
         ]);
     }
     rows.print("There are no dead letters.")
 }
 
-fn show(letter: &DeadLetterView) -> Result<(), CliError> {
+fn show(dead_letter: &DeadLetterView) -> Result<(), CliError> {
     output::pairs(&[
-        ("task", letter.id.clone()),
-        ("lane", letter.lane.clone()),
-        ("kind", letter.kind.clone()),
-        ("attempts", letter.attempts.to_string()),
-        ("died", letter.at.to_string()),
-        ("error", letter.error.clone()),
-        ("payload", format::full(&letter.payload)),
+        ("task", dead_letter.id.clone()),
+        ("lane", dead_letter.lane.clone()),
+        ("kind", dead_letter.kind.clone()),
+        ("attempts", dead_letter.attempts.to_string()),
+        ("failed", dead_letter.at.to_string()),
+        ("error", dead_letter.error.clone()),
+        ("payload", format::full(&dead_letter.payload)),
     ])
 }

@@ -1,4 +1,4 @@
-//! `laneway lanes`: how lanes stand, and changing them.
+//! `laneway lanes`: lists and changes lanes.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
-/// How many lanes one page brings.
+/// How many lanes a page has.
 const PAGE: u32 = 500;
-/// How many lanes are listed at most; more than that nobody reads.
+/// How many lanes a list shows at most.
 const LISTED_MAX: usize = 5_000;
 
-/// Does what was asked.
+/// Runs `laneway lanes`.
 pub(crate) async fn run(verb: Lanes) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let is_json = verb.asking.json;
     let lane = match verb.command {
         None => return list(&client, verb.all, is_json).await,
         Some(LanesCommand::Clear { lane, sure }) => {
-            sure.ask(&format!("Cancelling everything that waits in lane {lane}"))?;
+            sure.ask(&format!("Cancelling all waiting tasks of lane {lane}"))?;
             let answer = client.clear_lane(&lane).await?;
             return if is_json {
                 output::json(&answer)
             } else {
-                output::line(&crate::commands::cancel::told(answer.cancelled))
+                output::line(&crate::commands::cancel::cancelled(answer.cancelled))
             };
         }
         Some(LanesCommand::Show { lane }) => client.lane(&lane).await?,
@@ -40,12 +40,12 @@ pub(crate) async fn run(verb: Lanes) -> Result<(), CliError> {
     show(&lane, is_json)
 }
 
-/// `retry.max_retries=3` as the server reads it. Its own words say what is wrong with a value.
+/// Turns `retry.max_retries=3` into the server's JSON. The server checks the values.
 fn changes(settings: &[String]) -> Result<Value, CliError> {
     let mut changes = Map::new();
     for setting in settings {
         let Some((name, value)) = setting.split_once('=') else {
-            return Err(CliError::Input(format!("{setting} is no SETTING=VALUE, such as max_concurrency=4")));
+            return Err(CliError::Input("write each setting as SETTING=VALUE: max_concurrency=4".to_owned()));
         };
         let value = match serde_json::from_str::<Value>(value) {
             Ok(value) if value.is_number() || value.is_boolean() => value,
@@ -56,11 +56,11 @@ fn changes(settings: &[String]) -> Result<Value, CliError> {
             (None, None) => changes.insert(first.to_owned(), value).is_some(),
             (None, Some(rest)) => changes.insert(first.to_owned(), json!({ rest: value })).is_some(),
             (Some(Value::Object(block)), Some(rest)) => block.insert(rest.to_owned(), value).is_some(),
-            // The whole and a part of it, or the whole twice.
+            // A whole block together with one of its settings, or the same setting twice.
             (Some(_), _) => true,
         };
         if is_given_before {
-            return Err(CliError::Input(format!("{first} is given twice, and only one of them could hold")));
+            return Err(CliError::Input(format!("{first} is given twice; give it once")));
         }
     }
     Ok(Value::Object(changes))
@@ -88,7 +88,7 @@ async fn list(client: &Client, all: bool, is_json: bool) -> Result<(), CliError>
         ">RUNNING",
         ">LIMIT",
         ">WAITING",
-        "?>ROOM",
+        "?>MAX QUEUED",
         ">WAIT P50",
         "?>P90",
         ">P99",
@@ -110,14 +110,14 @@ async fn list(client: &Client, all: bool, is_json: bool) -> Result<(), CliError>
             state(lane).to_owned(),
         ]);
     }
-    rows.print("Nothing is in any lane; --all lists those that are configured.")?;
+    rows.print("All lanes are idle; --all lists them.")?;
     match cursor {
         Some(_) => output::line(&format!("… and more than {LISTED_MAX}")),
         None => Ok(()),
     }
 }
 
-/// What is special about a lane now.
+/// Whether a lane is paused or draining, in words.
 pub(crate) fn state(lane: &LaneNumbers) -> &'static str {
     match (lane.paused, lane.draining) {
         (true, true) => "paused, draining",
@@ -133,7 +133,7 @@ fn show(lane: &LaneNumbers, is_json: bool) -> Result<(), CliError> {
     }
     let percentiles = |p: &laneway_protocol::Percentiles| {
         format!(
-            "{} half, {} 90 %, {} 99 %",
+            "p50 {}, p90 {}, p99 {}",
             format::maybe(p.p50_ms),
             format::maybe(p.p90_ms),
             format::maybe(p.p99_ms)
@@ -151,10 +151,10 @@ fn show(lane: &LaneNumbers, is_json: bool) -> Result<(), CliError> {
     if !state(lane).is_empty() {
         pairs.push(("state", state(lane).to_owned()));
     }
-    pairs.push(("waited", percentiles(&lane.wait)));
-    pairs.push(("ran", percentiles(&lane.run)));
+    pairs.push(("wait time", percentiles(&lane.wait)));
+    pairs.push(("run time", percentiles(&lane.run)));
     let counted = format!(
-        "{} accepted, {} completed, {} failed, {} cancelled, {} gave up waiting, {} lost",
+        "{} accepted, {} completed, {} failed, {} cancelled, {} timed out waiting, {} lost",
         counters.accepted,
         counters.completed,
         counters.failed,
@@ -162,7 +162,7 @@ fn show(lane: &LaneNumbers, is_json: bool) -> Result<(), CliError> {
         counters.timed_out_waiting,
         counters.lost
     );
-    pairs.push(("so far", counted));
+    pairs.push(("tasks", counted));
     output::pairs(&pairs)?;
     settings(&lane.settings)
 }

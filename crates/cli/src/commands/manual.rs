@@ -1,4 +1,4 @@
-//! Completions and manual pages, made from the arguments themselves.
+//! Completions and manual pages, generated from the arguments.
 
 use clap::CommandFactory;
 
@@ -15,7 +15,7 @@ pub(crate) fn completions(verb: &Shell) -> Result<(), CliError> {
     output::text(&String::from_utf8_lossy(&script))
 }
 
-/// Prints the page of the program, or writes one for each verb.
+/// Prints the program's page, or writes one page per verb.
 pub(crate) fn man(verb: &Man) -> Result<(), CliError> {
     let cannot = |error: std::io::Error| CliError::Failure(format!("cannot write the manual: {error}"));
     match &verb.out {

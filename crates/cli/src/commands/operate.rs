@@ -1,4 +1,4 @@
-//! What is done beside a running server: tokens, the audit log, the configuration.
+//! `laneway token`, `audit` and `config`: verbs of the operator.
 
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
-/// How many lines of the audit log one page brings.
+/// How many entries a page of the audit log has.
 const AUDIT_PAGE: u32 = 500;
 
 fn state(place: &ConfigFile) -> Result<PathBuf, CliError> {
     let (config, _) = configuration(place, &[])?;
     state_dir(&config).ok_or_else(|| {
-        let why = "a server whose store is in memory forgets its tokens; set server { state = \"...\" }";
+        let why = "with a store in memory, set server { state = \"...\" } to keep tokens";
         CliError::Input(why.to_owned())
     })
 }
@@ -25,7 +25,7 @@ fn tokens(place: &ConfigFile) -> Result<Tokens, CliError> {
     Tokens::open(Some(tokens_file(&state(place)?))).map_err(|error| CliError::Failure(error.to_string()))
 }
 
-/// Makes a token and prints it.
+/// Creates a token and prints it.
 pub(crate) fn create_token(new: NewToken) -> Result<(), CliError> {
     let tokens = tokens(&new.place)?;
     let asked = laneway_protocol::NewToken {
@@ -43,18 +43,18 @@ pub(crate) fn list_tokens(place: &ConfigFile) -> Result<(), CliError> {
     if place.json {
         return output::json(&list);
     }
-    let mut rows = Rows::under(&["TOKEN", "MADE", "SCOPES", "SUBJECT"]);
+    let mut rows = Rows::under(&["TOKEN", "CREATED", "SCOPES", "SUBJECT"]);
     for token in list {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
         rows.add([token.id, token.created_at.to_string(), scopes.join(","), token.subject]);
     }
-    rows.print("There are no tokens; whoever can reach the server may do everything.")
+    rows.print("There are no tokens; every caller that reaches the server may do everything.")
 }
 
-/// Takes a token away.
+/// Removes a token.
 pub(crate) fn remove_token(id: &str, place: &ConfigFile) -> Result<(), CliError> {
     if !tokens(place)?.remove(id).map_err(|error| CliError::Failure(error.to_string()))? {
-        Err(CliError::Input("there is no such token; `laneway token list` shows all".to_owned()))
+        Err(CliError::Input("there is no such token; `laneway token list` lists them".to_owned()))
     } else if place.json {
         output::json(&serde_json::json!({ "removed": id }))
     } else {
@@ -62,7 +62,7 @@ pub(crate) fn remove_token(id: &str, place: &ConfigFile) -> Result<(), CliError>
     }
 }
 
-/// Shows who did what, the newest last.
+/// Lists the audit log, the newest entry last.
 pub(crate) async fn list_audit(verb: Audit) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let mut entries = Vec::new();
@@ -80,7 +80,7 @@ pub(crate) async fn list_audit(verb: Audit) -> Result<(), CliError> {
     if verb.asking.json {
         return output::json(&entries);
     }
-    let mut rows = Rows::under(&[">#", "AT", "WHO", "DID", "TO", "DETAILS"]);
+    let mut rows = Rows::under(&[">#", "AT", "ACTOR", "ACTION", "TARGET", "DETAILS"]);
     for entry in &entries {
         rows.add([
             entry.id.to_string(),
@@ -91,7 +91,7 @@ pub(crate) async fn list_audit(verb: Audit) -> Result<(), CliError> {
             format::short(&entry.details.to_string()),
         ]);
     }
-    rows.print("Nobody has done anything that is recorded.")
+    rows.print("The audit log is empty.")
 }
 
 /// Checks the audit log.
@@ -108,11 +108,11 @@ pub(crate) fn verify_audit(
     if is_json {
         output::json(&serde_json::json!({ "lines": lines, "whole": true }))
     } else {
-        output::line(&format!("{lines} lines, none changed"))
+        output::line(&format!("{}, none changed", crate::output::format::counted(lines, "line")))
     }
 }
 
-/// Checks the configuration and prints what holds.
+/// Checks the configuration and prints the effective settings.
 pub(crate) fn check_config(place: &ConfigFile, all: bool) -> Result<(), CliError> {
     let (config, _) = configuration(place, &[])?;
     for warning in &config.warnings {

@@ -1,4 +1,4 @@
-//! Shows a scenario as a timeline.
+//! `laneway scenario`: plays a script and prints a timeline.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -34,14 +34,13 @@ fn show(name: &str, script: &str) -> Result<(), NotShown> {
     let mut out = std::io::stdout();
     let in_colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     match out.write_all(timeline(&lines, in_colour).as_bytes()) {
-        // Whoever reads has seen enough.
+        // The reader closed standard output, as `head` does.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(NotShown::Unwritable),
     }
 }
 
-/// Two columns: when (said once for all that happens at one moment) and what. The script's own words stand
-/// above what they are about.
+/// Two columns, time and text. Lines of one moment show its time once, and the script's own words are above their lines.
 fn timeline(lines: &[Line], in_colour: bool) -> String {
     let width = lines.iter().map(|line| seconds(line.at.0).len()).max().unwrap_or_default();
     let mut text = String::new();

@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
-/// Does what was asked.
+/// Runs `laneway schedules`.
 pub(crate) async fn run(verb: Schedules) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let is_json = verb.asking.json;
@@ -90,5 +90,5 @@ fn runs(runs: &[ScheduleRun], is_json: bool) -> Result<(), CliError> {
             run.error.as_deref().map(format::short).unwrap_or_default(),
         ]);
     }
-    rows.print("It has not fired yet.")
+    rows.print("The schedule has not fired yet.")
 }

@@ -16,10 +16,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::arguments::{ConfigFile, Serve};
 use crate::error::CliError;
 
-/// The file that is read where none is named.
+/// The default configuration file.
 const USUAL_FILE: &str = "laneway.hcl";
 
-/// Reads the configuration that is meant; `overrides` stand above the environment.
+/// Reads the configuration. `overrides` take precedence over the environment.
 pub(crate) fn configuration(
     place: &ConfigFile,
     overrides: &[(&str, &str)],
@@ -36,7 +36,7 @@ pub(crate) fn configuration(
     Ok((config, file))
 }
 
-/// Serves until it is told to stop.
+/// Runs the server until a signal stops it.
 pub(crate) fn serve(asked: Serve) -> Result<(), CliError> {
     crate::logs::start(asked.log);
     let mut overrides = Vec::new();
@@ -71,8 +71,8 @@ async fn run(
     let reloading = tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             match reloader.reload().await {
-                Ok(()) => tracing::info!("the configuration was read again"),
-                Err(error) => tracing::error!(%error, "the configuration stays as it was"),
+                Ok(()) => tracing::info!("reloaded the configuration"),
+                Err(error) => tracing::error!(%error, "kept the old configuration"),
             }
         }
     });
@@ -94,12 +94,12 @@ async fn run(
     served
 }
 
-/// Opens a store; none for one in memory.
+/// Opens a store. A store in memory is `None`.
 pub(crate) async fn open_store(place: &StoreLocation) -> Result<Option<Arc<dyn Store>>, CliError> {
     try_open_store(place).await.map_err(|error| CliError::Failure(error.to_string()))
 }
 
-/// The same, for whoever looks at why it cannot be opened.
+/// Like [`open_store`], with the store's own error.
 pub(crate) async fn try_open_store(place: &StoreLocation) -> Result<Option<Arc<dyn Store>>, StoreError> {
     Ok(match place {
         StoreLocation::Memory => None,
@@ -117,7 +117,7 @@ pub(crate) async fn try_open_store(place: &StoreLocation) -> Result<Option<Arc<d
     })
 }
 
-/// An agent that answers here and whose name needs no quoting; `echo` where none is configured.
+/// An agent for the greeting's example: one that needs no worker, and whose name needs no quotes.
 fn agent_to_try(config: &Config) -> Option<String> {
     let is_plain =
         |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
@@ -126,7 +126,7 @@ fn agent_to_try(config: &Config) -> Option<String> {
     found.map(|agent| agent.name.to_string())
 }
 
-/// Says what to do next. Nobody may be there to read it.
+/// Prints what to do next. If standard output is closed, logs the address instead.
 fn greet(address: &str, to_try: Option<&str>, is_open: bool) {
     let token = if is_open { "" } else { " -H \"Authorization: Bearer $LANEWAY_TOKEN\"" };
     let to_try = match to_try {

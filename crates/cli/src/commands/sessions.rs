@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
-/// Does what was asked.
+/// Runs `laneway sessions`.
 pub(crate) async fn run(verb: Sessions) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let is_json = verb.asking.json;
@@ -43,7 +43,7 @@ pub(crate) async fn run(verb: Sessions) -> Result<(), CliError> {
             done("Interrupted.", is_json)
         }
         Some(SessionsCommand::Clear { key, sure }) => {
-            sure.ask(&format!("Dropping all messages that wait in session {key}"))?;
+            sure.ask(&format!("Dropping all waiting messages of session {key}"))?;
             let answer = client.clear_session(&key).await?;
             if is_json {
                 output::json(&answer)
@@ -54,12 +54,12 @@ pub(crate) async fn run(verb: Sessions) -> Result<(), CliError> {
     }
 }
 
-/// A message with nothing special about it.
+/// A message with only its required parts.
 pub(crate) fn message(agent: String, text: String) -> MessageRequest {
     MessageRequest { agent, text, ..MessageRequest::default() }
 }
 
-/// What became of a message.
+/// Prints the outcome of a sent message.
 fn taken(answer: &MessageAnswer, is_json: bool) -> Result<(), CliError> {
     if is_json {
         return output::json(answer);
@@ -92,7 +92,7 @@ fn list(sessions: &[SessionSummary]) -> Result<(), CliError> {
             next.unwrap_or_default(),
         ]);
     }
-    rows.print("No session has anything to remember.")
+    rows.print("There are no sessions with a turn, messages or settings of their own.")
 }
 
 fn show(session: &SessionSummary, is_json: bool) -> Result<(), CliError> {
@@ -109,7 +109,7 @@ fn show(session: &SessionSummary, is_json: bool) -> Result<(), CliError> {
     if session.dropped > 0 {
         pairs.push(("dropped", session.dropped.to_string()));
     }
-    pairs.extend(session.retry_at.map(|at| ("tries again in", format::until(at))));
+    pairs.extend(session.retry_at.map(|at| ("next attempt in", format::until(at))));
     output::pairs(&pairs)?;
     if !session.messages.is_empty() {
         output::line("")?;
@@ -117,13 +117,13 @@ fn show(session: &SessionSummary, is_json: bool) -> Result<(), CliError> {
         messages("FROM", &session.messages, from)?;
     }
     if !session.set_aside.is_empty() {
-        output::line("\nSet aside:")?;
+        output::line("\nParked:")?;
         messages("ERROR", &session.set_aside, |message| message.error.as_deref().map(format::short))?;
     }
     Ok(())
 }
 
-/// Messages, and one thing more about each.
+/// Prints messages with one more column.
 fn messages(
     more: &'static str,
     messages: &[MessageView],

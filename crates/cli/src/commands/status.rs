@@ -1,4 +1,4 @@
-//! `laneway status`: what runs and what waits.
+//! `laneway status`: running and waiting tasks.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
-/// How many tasks of each sort are listed.
+/// How many tasks of each status are listed.
 const LISTED_MAX: u32 = 50;
-/// However much happens, nobody reads faster.
+/// The shortest time between two outputs, however much happens.
 const AT_MOST_EVERY: Duration = Duration::from_millis(200);
-/// However little happens, a server that has gone is noticed.
+/// The longest time between two requests, so that a missing server is noticed.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(2);
 
-/// Shows how everything stands, once or from now on.
+/// Shows the status, once or at each change.
 pub(crate) async fn run(verb: Status) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let mut last = None;
@@ -34,7 +34,7 @@ pub(crate) async fn run(verb: Status) -> Result<(), CliError> {
             follow(&verb, &client).await
         };
         match shown {
-            // It may come back, and then it goes on.
+            // The server may come back.
             Err(CliError::Server(error)) if error.is_away() => gone(&verb, &error, &mut last)?,
             shown => {
                 shown?;
@@ -45,7 +45,7 @@ pub(crate) async fn run(verb: Status) -> Result<(), CliError> {
         }
         tokio::time::sleep(AT_MOST_EVERY).await;
         let next = next_change(&mut events);
-        // Nothing tells that a server has gone, or that it took too long to come back.
+        // The event stream does not report that the server is gone, so ask again after the timeout.
         if let Ok(is_over) = tokio::time::timeout(AT_LEAST_EVERY, next).await
             && is_over?
         {
@@ -54,7 +54,7 @@ pub(crate) async fn run(verb: Status) -> Result<(), CliError> {
     }
 }
 
-/// Waits until numbers change; true when nothing will be told any more.
+/// Waits for an event that changes the status. True means that the stream has ended.
 async fn next_change(events: &mut Events) -> Result<bool, CliError> {
     loop {
         match events.next().await? {
@@ -67,7 +67,7 @@ async fn next_change(events: &mut Events) -> Result<bool, CliError> {
     }
 }
 
-/// The server cannot be asked: nothing for a status bar, a sentence elsewhere, once.
+/// Reports once that the server cannot be reached: an empty line for a status bar, else the error.
 fn gone(verb: &Status, error: &laneway_client::Error, last: &mut Option<String>) -> Result<(), CliError> {
     let was_known = last.replace(String::new()).is_none_or(|line| !line.is_empty());
     match (verb.line, was_known) {
@@ -80,7 +80,7 @@ fn gone(verb: &Status, error: &laneway_client::Error, last: &mut Option<String>)
     }
 }
 
-/// Shows all of it again: in place on a terminal, below elsewhere.
+/// Prints the status again. A terminal is cleared first.
 async fn follow(verb: &Status, client: &Client) -> Result<(), CliError> {
     let status = client.status().await?;
     if std::io::stdout().is_terminal() && !verb.asking.json {
@@ -89,7 +89,7 @@ async fn follow(verb: &Status, client: &Client) -> Result<(), CliError> {
     present(verb, client, &status).await
 }
 
-/// Prints the line if it is another than before.
+/// Prints the line if it has changed.
 async fn follow_line(verb: &Status, client: &Client, last: &mut Option<String>) -> Result<(), CliError> {
     let status = client.status().await?;
     let line = line_of(&status);
@@ -105,7 +105,7 @@ async fn follow_line(verb: &Status, client: &Client, last: &mut Option<String>) 
     Ok(())
 }
 
-/// What a status bar shows; nothing when idle.
+/// The line for a status bar; empty when idle.
 fn line_of(status: &StatusView) -> String {
     match status.running + status.waiting {
         0 => String::new(),
@@ -143,7 +143,7 @@ async fn present(verb: &Status, client: &Client, status: &StatusView) -> Result<
         return if verb.watch { output::json_line(&all) } else { output::json(&all) };
     }
     if tasks.is_empty() {
-        return output::line("Nothing runs and nothing waits.");
+        return output::line("No task runs or waits.");
     }
     output::line(&status.line)?;
     output::line("")?;
@@ -152,13 +152,13 @@ async fn present(verb: &Status, client: &Client, status: &StatusView) -> Result<
     match hidden {
         0 => Ok(()),
         _ => output::line(&format!(
-            "… and {}; `laneway tasks --limit N` lists more",
+            "… and {}; `laneway tasks --limit N` lists them",
             format::counted(hidden, "task")
         )),
     }
 }
 
-/// Live tasks: where each stands, and since when.
+/// A table of live tasks.
 fn rows_of(tasks: &[TaskView]) -> Rows {
     let mut rows = Rows::under(&["TASK", "STATUS", "LANE", "?KIND", ">FOR", ">STARTS IN", "?SESSION"]);
     for task in tasks {

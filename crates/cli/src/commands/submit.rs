@@ -41,7 +41,7 @@ pub(crate) async fn submit(verb: Submit) -> Result<(), CliError> {
             over = following => over,
             _ = tokio::signal::ctrl_c() => {
                 let id = accepted.id;
-                let why = format!("task {id} goes on without you; `laneway cancel {id}` ends it");
+                let why = format!("task {id} continues; `laneway cancel {id}` cancels it");
                 Err(CliError::Interrupted(why))
             }
         };
@@ -50,20 +50,20 @@ pub(crate) async fn submit(verb: Submit) -> Result<(), CliError> {
         (true, _) => output::json(&accepted),
         (false, true) => output::line(&accepted.id),
         (false, false) => {
-            let line = stands(&accepted.id, &accepted.status, accepted.position, accepted.eta_ms);
+            let line = summary(&accepted.id, &accepted.status, accepted.position, accepted.eta_ms);
             output::line(&format!("{line} ({})", accepted.durability))
         }
     }
 }
 
 /// `<id>: queued #2, starts in 3.0s`.
-fn stands(id: &str, status: &str, position: Option<u64>, eta_ms: Option<u64>) -> String {
+fn summary(id: &str, status: &str, position: Option<u64>, eta_ms: Option<u64>) -> String {
     let position = position.map(|position| format!(" #{position}")).unwrap_or_default();
     let eta = eta_ms.filter(|eta| *eta > 0).map(|eta| format!(", starts in {}", format::duration(eta)));
     format!("{id}: {status}{position}{}", eta.unwrap_or_default())
 }
 
-/// JSON, or else a text. What begins as an object and is none is a mistake that nobody should find out about later.
+/// Reads a payload as JSON, else as text. A text that starts like an object is an error, because it is broken JSON.
 fn payload(text: &str) -> Result<Value, CliError> {
     let read = match text {
         "-" => read_all()?,
@@ -72,7 +72,7 @@ fn payload(text: &str) -> Result<Value, CliError> {
     match serde_json::from_str(&read) {
         Ok(value) => Ok(value),
         Err(error) if read.trim_start().starts_with('{') => Err(CliError::Input(format!(
-            "the payload begins as a JSON object and is none: {error}; a text that begins so is written in quotes, as JSON"
+            "the payload starts with {{ but is not JSON: {error}; write a text that starts with {{ as a JSON string"
         ))),
         Err(_) => Ok(Value::from(read.trim_end())),
     }
@@ -83,7 +83,7 @@ fn read_all() -> Result<String, CliError> {
         .map_err(|error| CliError::Input(format!("cannot read standard input: {error}")))
 }
 
-/// Asks an agent.
+/// Runs `laneway chat`.
 pub(crate) async fn chat(verb: Chat) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     match &verb.message {
@@ -93,7 +93,7 @@ pub(crate) async fn chat(verb: Chat) -> Result<(), CliError> {
     }
 }
 
-/// One turn.
+/// Asks for one turn.
 async fn ask(client: &Client, verb: &Chat, message: &str) -> Result<(), CliError> {
     let request = ChatRequest {
         message: message.to_owned(),
@@ -117,13 +117,12 @@ async fn ask(client: &Client, verb: &Chat, message: &str) -> Result<(), CliError
     if verb.asking.json {
         output::json(&accepted)
     } else {
-        let line = stands(&turn.id, &turn.status, turn.position, turn.eta_ms);
+        let line = summary(&turn.id, &turn.status, turn.position, turn.eta_ms);
         output::line(&format!("{line} ({})", accepted.durability))
     }
 }
 
-/// A conversation on the terminal, one turn for each line, until its end. A line that begins with `/queue` is about
-/// how messages are queued, and is answered by the server.
+/// Asks for one turn per line of the terminal, until the input ends. The server answers a `/queue` line itself.
 async fn talk(client: &Client, verb: &Chat) -> Result<(), CliError> {
     let cannot = |error: std::io::Error| CliError::Failure(format!("cannot read: {error}"));
     loop {
@@ -137,21 +136,21 @@ async fn talk(client: &Client, verb: &Chat) -> Result<(), CliError> {
         let line = line.trim();
         let done = match line {
             "" => Ok(()),
-            line if line.starts_with("/queue") => direct(client, verb, line).await,
+            line if line.starts_with("/queue") => send_directive(client, verb, line).await,
             line => ask(client, verb, line).await,
         };
         match done {
             Ok(()) => {}
             Err(CliError::Failure(why)) => eprintln!("laneway: {why}"),
-            // Another try may go better, and the conversation is not over.
+            // The next line may succeed.
             Err(CliError::Server(error)) => eprintln!("laneway: {error}"),
-            Err(trouble) => return Err(trouble),
+            Err(other) => return Err(other),
         }
     }
 }
 
-async fn direct(client: &Client, verb: &Chat, line: &str) -> Result<(), CliError> {
-    // Without a name it is the agent's own conversation.
+async fn send_directive(client: &Client, verb: &Chat, line: &str) -> Result<(), CliError> {
+    // The default session is the agent's own.
     let key = verb.session.clone().unwrap_or_else(|| format!("agent:{}", verb.agent));
     let message = crate::commands::sessions::message(verb.agent.clone(), line.to_owned());
     let answer = client.send_message(&key, &message).await?;

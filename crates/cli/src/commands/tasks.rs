@@ -8,10 +8,10 @@ use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
-/// How many tasks one page brings.
+/// How many tasks a page has.
 const PAGE: u32 = 500;
 
-/// Does what was asked.
+/// Runs `laneway tasks`.
 pub(crate) async fn run(verb: Tasks) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let task = match verb.command {
@@ -45,7 +45,7 @@ pub(crate) async fn run(verb: Tasks) -> Result<(), CliError> {
     show(&task, verb.asking.json)
 }
 
-/// A number or a word; the server says what is wrong with either.
+/// A priority as a number or a word. The server checks it.
 pub(crate) fn priority(text: &str) -> PriorityRequest {
     match text.parse() {
         Ok(level) => PriorityRequest::Level(level),
@@ -58,7 +58,7 @@ fn list(tasks: &[TaskView], has_more: bool, is_json: bool) -> Result<(), CliErro
         return output::json(&tasks);
     }
     let mut rows =
-        Rows::under(&["TASK", "STATUS", "LANE", "?KIND", "?>PRIORITY", "?>TRIES", ">AGE", "ABOUT"]);
+        Rows::under(&["TASK", "STATUS", "LANE", "?KIND", "?>PRIORITY", "?>ATTEMPTS", ">AGE", "ABOUT"]);
     for task in tasks {
         let priority = match task.effective_priority {
             Some(effective) if effective != task.priority => format!("{} ({effective})", task.priority),
@@ -81,7 +81,7 @@ fn list(tasks: &[TaskView], has_more: bool, is_json: bool) -> Result<(), CliErro
             about,
         ]);
     }
-    rows.print("No such tasks.")?;
+    rows.print("No task matches.")?;
     if has_more { output::line("… and more; --limit N lists them") } else { Ok(()) }
 }
 
@@ -97,7 +97,7 @@ fn show(task: &TaskView, is_json: bool) -> Result<(), CliError> {
         ("source", task.source.clone()),
     ];
     let priority = match task.effective_priority {
-        Some(effective) if effective != task.priority => format!("{}, counts as {effective}", task.priority),
+        Some(effective) if effective != task.priority => format!("{}, level {effective}", task.priority),
         _ => task.priority.to_string(),
     };
     pairs.push(("priority", priority));
@@ -112,7 +112,7 @@ fn show(task: &TaskView, is_json: bool) -> Result<(), CliError> {
     add("worker", task.worker.clone());
     add("group", task.group.clone());
     add("parent", task.parent.clone());
-    add("asked by", task.owner.clone());
+    add("submitted by", task.owner.clone());
     add("cancelled by", task.reason.clone());
     add("error", task.error.clone());
     add("payload", task.payload.as_ref().map(format::full));
@@ -120,12 +120,12 @@ fn show(task: &TaskView, is_json: bool) -> Result<(), CliError> {
     output::pairs(&pairs)
 }
 
-/// Says why a task waits.
+/// Explains why a task waits.
 pub(crate) async fn explain(verb: Explain) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let task = client.task(&verb.id).await?;
     if task.ended_at.is_some() {
-        return if verb.asking.json { output::json(&task) } else { output::line(&over(&task)) };
+        return if verb.asking.json { output::json(&task) } else { output::line(&outcome(&task)) };
     }
     let explained = client.explain(&verb.id).await?;
     if verb.asking.json {
@@ -137,7 +137,7 @@ pub(crate) async fn explain(verb: Explain) -> Result<(), CliError> {
     Ok(())
 }
 
-fn over(task: &TaskView) -> String {
+fn outcome(task: &TaskView) -> String {
     let ended = task.ended_at.map(format::since).unwrap_or_default();
     let how = match (&task.error, &task.reason) {
         (Some(error), _) => format!(": {}", format::short(error)),
@@ -145,13 +145,13 @@ fn over(task: &TaskView) -> String {
         (None, None) => String::new(),
     };
     format!(
-        "It is over: {} {ended} ago, after {}{how}.",
+        "The task has ended: {} {ended} ago, after {}{how}.",
         task.status,
         format::counted(task.attempts.into(), "attempt")
     )
 }
 
-/// Shows workers, or what waits for one.
+/// Lists workers, or the tasks that wait for one.
 pub(crate) async fn workers(verb: Workers) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     if verb.pending {
@@ -159,7 +159,7 @@ pub(crate) async fn workers(verb: Workers) -> Result<(), CliError> {
         if verb.asking.json {
             return output::json(&tasks.items);
         }
-        let mut rows = Rows::under(&["TASK", "LANE", "KIND", "?>NEXT TRY", "?>MAY WAIT", "ASKED FOR"]);
+        let mut rows = Rows::under(&["TASK", "LANE", "KIND", "?>ATTEMPT", "?>MAY WAIT", "PAYLOAD"]);
         for task in &tasks.items {
             rows.add([
                 task.id.clone(),
@@ -170,7 +170,7 @@ pub(crate) async fn workers(verb: Workers) -> Result<(), CliError> {
                 format::brief(&task.payload),
             ]);
         }
-        return rows.print("Nothing waits for a worker.");
+        return rows.print("No task waits for a worker.");
     }
     let workers = client.workers().await?;
     if verb.asking.json {
@@ -185,5 +185,5 @@ pub(crate) async fn workers(verb: Workers) -> Result<(), CliError> {
             worker.tasks.first().cloned().unwrap_or_default(),
         ]);
     }
-    rows.print("No worker has work.")
+    rows.print("No worker has tasks.")
 }

@@ -1,4 +1,4 @@
-//! `laneway export` and `laneway import`: all that one store holds, in another.
+//! `laneway export` and `laneway import`: copy the content of one store into another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::output;
 use crate::output::format;
 use crate::output::progress;
 
-/// The file that every embedded store has.
+/// The database file of an embedded store.
 const DATABASE: &str = "laneway.db";
 
 /// Copies the configured store into a directory, as an embedded store.
@@ -30,7 +30,7 @@ pub(crate) async fn export(verb: Export) -> Result<(), CliError> {
         exists(dir)?;
     }
     let from = opened(&place).await?;
-    // Looked at first, so that a store without anything leaves no directory behind.
+    // Check before creating the directory, so that an empty store leaves none behind.
     if from.store().head().await.map_err(failed)? == Head::EMPTY {
         let nothing = CopyError::Nothing { from: from.store().name().to_owned() };
         return Err(CliError::Failure(nothing.to_string()));
@@ -39,7 +39,7 @@ pub(crate) async fn export(verb: Export) -> Result<(), CliError> {
     transfer(&from, &to, verb.place.json).await
 }
 
-/// Fills the configured store from such a directory.
+/// Fills the configured store from a directory that [`export`] wrote.
 pub(crate) async fn import(verb: Import) -> Result<(), CliError> {
     exists(&verb.dir)?;
     let from = embedded(&verb.dir).await?;
@@ -55,7 +55,7 @@ async fn embedded(dir: &Path) -> Result<Log, CliError> {
     opened(&StoreLocation::Path(dir.to_owned())).await
 }
 
-/// Opening a store makes it; whoever reads one means one that is there.
+/// Checks that a directory holds a store, because opening would create one.
 pub(crate) fn exists(dir: &Path) -> Result<(), CliError> {
     if dir.join(DATABASE).is_file() {
         Ok(())
@@ -64,7 +64,7 @@ pub(crate) fn exists(dir: &Path) -> Result<(), CliError> {
     }
 }
 
-/// The store that is named, or else the configured one.
+/// The named store, or else the configured one.
 pub(crate) fn place_of(place: &ConfigFile, store: Option<&str>) -> Result<StoreLocation, CliError> {
     let overrides: Vec<(&str, &str)> = store.map(|store| ("--store", store)).into_iter().collect();
     let (config, _) = serve::configuration(place, &overrides)?;
@@ -74,7 +74,7 @@ pub(crate) fn place_of(place: &ConfigFile, store: Option<&str>) -> Result<StoreL
 pub(crate) async fn opened(place: &StoreLocation) -> Result<Log, CliError> {
     let store: Option<Arc<dyn Store>> = serve::open_store(place).await?;
     let store = store.ok_or_else(|| {
-        let why = "a store in memory is inside its server and ends with it; name another with --store";
+        let why = "a store in memory exists only inside its server; name another with --store";
         CliError::Input(why.to_owned())
     })?;
     Ok(Log::new(store))
@@ -82,11 +82,11 @@ pub(crate) async fn opened(place: &StoreLocation) -> Result<Log, CliError> {
 
 async fn transfer(from: &Log, to: &Log, is_json: bool) -> Result<(), CliError> {
     let bar = progress::bar(0, is_json);
-    let told = |done, total| {
+    let on_progress = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     };
-    let copied = laneway_store::copy(from, to, told).await;
+    let copied = laneway_store::copy(from, to, on_progress).await;
     bar.finish_and_clear();
     let Copied { tasks, dead_letters, payloads, finished } =
         copied.map_err(|error| CliError::Failure(error.to_string()))?;
@@ -98,10 +98,9 @@ async fn transfer(from: &Log, to: &Log, is_json: bool) -> Result<(), CliError> {
         }));
     }
     output::line(&format!(
-        "Copied {from} to {to}: {}, {}, {} that {} over.",
+        "Copied {from} to {to}: {}, {}, {}.",
         format::counted(tasks, "live task"),
         format::counted(dead_letters, "dead letter"),
-        format::counted(finished, "task"),
-        if finished == 1 { "is" } else { "are" },
+        format::counted(finished, "ended task"),
     ))
 }

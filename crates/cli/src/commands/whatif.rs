@@ -1,4 +1,4 @@
-//! `laneway trace export` and `laneway simulate`: what another configuration would have done.
+//! `laneway trace export` and `laneway simulate`: compare recorded waits with those of another configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -17,19 +17,19 @@ use crate::output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Prints the arrivals that a store knows of, one JSON object each, without payloads and texts
+    /// Prints the arrivals in a store, one JSON object per line, without payloads and texts
     Export(TraceExport),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TraceExport {
-    /// The store: a directory, redis://… or postgres://…; the configured one, if none is named
+    /// The store: a directory, redis://… or postgres://… [default: the configured one]
     #[arg(long, value_name = "STORE")]
     store: Option<String>,
-    /// Only what arrived since then: a moment, as 2026-11-15T12:00:00Z, or how long before the last record, as 2h
+    /// Only arrivals since a moment, such as 2026-11-15T12:00:00Z, or a duration before the last record, such as 2h
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<TraceStart>,
-    /// Replaces names by numbers, but for those of lanes that the settings name
+    /// Replaces names with numbers, except lanes that the settings name
     #[arg(long)]
     anonymous: bool,
     #[command(flatten)]
@@ -38,19 +38,19 @@ pub(crate) struct TraceExport {
 
 #[derive(Debug, Args)]
 pub(crate) struct Simulate {
-    /// The trace, as `laneway trace export` printed it; - reads it from standard input
+    /// The trace from `laneway trace export`; - reads it from standard input
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
     /// The configuration to try
     #[arg(long, short, value_name = "FILE")]
     config: PathBuf,
-    /// The configuration to compare it with; by default it is compared with what was recorded
+    /// The configuration to compare with [default: the recorded waits]
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// Also draws the comparison into this file
+    /// Draws the comparison into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// The configurations are those of a program that embeds the library: no limit over all lanes unless they say so
+    /// Reads the configurations with the library's defaults: no limit for all lanes together
     #[arg(long)]
     embedded: bool,
     /// Prints JSON
@@ -119,7 +119,7 @@ fn trace(file: &Path) -> Result<Trace, CliError> {
 
 fn report(trace: &Trace, file: &Path, verb: &Simulate) -> Result<Report, CliError> {
     let profile = if verb.embedded { Profile::LIBRARY } else { Profile::SERVER };
-    // Only the file counts: a variable of this machine's is none of the one that is asked about.
+    // Variables of this machine must not change the simulated server.
     let none: [(String, String); 0] = [];
     let config = laneway_config::load(file, profile, none);
     let config = config.map_err(|errors| CliError::Input(errors.to_string()))?;

@@ -1,4 +1,4 @@
-//! Values as people read them.
+//! Formats values for people.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,21 +6,21 @@ use laneway_core::Timestamp;
 use laneway_protocol::At;
 use serde_json::Value;
 
-/// The longest text in a table.
+/// The longest text in a table cell.
 const CELL_CHARS_MAX: usize = 48;
 
-/// A text in which nothing moves the cursor or changes the colour: control signs become visible.
+/// Replaces control characters, so that a text cannot move the cursor or change the colour.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect()
 }
 
-/// The same for a text of several lines.
+/// Like [`plain`], but keeps line breaks and tabs.
 pub(crate) fn plain_lines(text: &str) -> String {
     let is_kept = |sign: char| !sign.is_control() || sign == '\n' || sign == '\t';
     text.chars().map(|sign| if is_kept(sign) { sign } else { '\u{fffd}' }).collect()
 }
 
-/// The beginning of a text on one line.
+/// The start of a text, on one line.
 pub(crate) fn short(text: &str) -> String {
     let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if folded.chars().count() > CELL_CHARS_MAX {
@@ -30,7 +30,7 @@ pub(crate) fn short(text: &str) -> String {
     }
 }
 
-/// What a payload or a result says, in short: a text as it is, all else as JSON.
+/// The start of a payload or a result: a text as it is, any other value as JSON.
 pub(crate) fn brief(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -43,7 +43,7 @@ pub(crate) fn brief(value: &Value) -> String {
     }
 }
 
-/// A payload or a result in full.
+/// A whole payload or result.
 pub(crate) fn full(value: &Value) -> String {
     match value {
         Value::String(text) => plain_lines(text),
@@ -51,7 +51,7 @@ pub(crate) fn full(value: &Value) -> String {
     }
 }
 
-/// A duration with as much detail as anybody reads.
+/// A duration in its two largest units.
 pub(crate) fn duration(millis: u64) -> String {
     let secs = millis / 1000;
     match millis {
@@ -64,28 +64,28 @@ pub(crate) fn duration(millis: u64) -> String {
     }
 }
 
-/// A duration that may be unknown.
+/// A duration, or `-` if it is unknown.
 pub(crate) fn maybe(millis: Option<u64>) -> String {
     millis.map_or_else(|| "-".to_owned(), duration)
 }
 
-/// The time by this machine's clock.
+/// The time of this machine's clock.
 pub(crate) fn now() -> Timestamp {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(since_1970.as_millis() as u64)
 }
 
-/// How long ago that was; clocks may differ a little.
+/// How long ago a moment was, or zero if this clock is behind.
 pub(crate) fn since(at: At) -> String {
     duration(now().0.saturating_sub(at.0.0))
 }
 
-/// How long until then.
+/// How long it is until a moment.
 pub(crate) fn until(at: At) -> String {
     duration(at.0.0.saturating_sub(now().0))
 }
 
-/// A limit that may be none.
+/// A limit, or `∞` for none.
 pub(crate) fn limit(limit: Option<u32>) -> String {
     limit.map_or_else(|| "∞".to_owned(), |limit| limit.to_string())
 }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_from_elsewhere_moves_the_cursor() {
+    fn control_characters_are_replaced() {
         assert_eq!(plain("a\u{1b}[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
         assert_eq!(plain_lines("a\u{1b}[2J\n\tc\u{9b}"), "a\u{fffd}[2J\n\tc\u{fffd}");
         assert_eq!(short(&"x ".repeat(60)).chars().count(), CELL_CHARS_MAX);

@@ -1,4 +1,4 @@
-//! Printing: tables for people, JSON for programs, colours only on a terminal.
+//! Prints tables for people and JSON for programs. Only a terminal gets colours.
 
 pub(crate) mod format;
 pub(crate) mod progress;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::CliError;
 
-/// Whether standard output shows colours: only a terminal does, and only if nobody said otherwise.
+/// Whether to print colours: standard output is a terminal and `NO_COLOR` is not set.
 pub(crate) fn in_colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -31,42 +31,41 @@ pub(crate) fn line(line: &str) -> Result<(), CliError> {
     text(&format!("{line}\n"))
 }
 
-/// Writes a value for programs.
+/// Writes a value as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), CliError> {
     let written = serde_json::to_string_pretty(value);
     line(&written.map_err(|error| CliError::Failure(format!("not writable as JSON: {error}")))?)
 }
 
-/// Writes a value for programs, on a line of its own: one of many.
+/// Writes a value as one line of JSON.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<(), CliError> {
     let written = serde_json::to_string(value);
     line(&written.map_err(|error| CliError::Failure(format!("not writable as JSON: {error}")))?)
 }
 
-/// Rows under headings. A heading may begin with `?`, its column may go where there is no room for it, and with `>`, its
-/// column is set to the right.
+/// A table. A heading that begins with `?` marks a column that a narrow terminal leaves out. A `>` aligns the column to
+/// the right.
 pub(crate) struct Rows {
     headings: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
 impl Rows {
-    /// No rows yet.
+    /// A table with headings and no rows.
     pub(crate) fn under(headings: &[&'static str]) -> Rows {
         Rows { headings: headings.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row. Cells come from elsewhere: what could move the cursor is not shown as it is.
+    /// Adds a row. Cells may hold any text, so control characters are replaced.
     pub(crate) fn add(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(|cell| crate::output::format::plain(&cell)).collect());
     }
 
-    /// Adds rows.
     pub(crate) fn add_all<const N: usize>(&mut self, rows: impl IntoIterator<Item = [String; N]>) {
         rows.into_iter().for_each(|cells| self.add(cells));
     }
 
-    /// Prints them, or a sentence where there are none.
+    /// Prints the table, or `nothing` if it has no rows.
     pub(crate) fn print(&self, nothing: &str) -> Result<(), CliError> {
         if self.rows.is_empty() {
             return line(nothing);
@@ -76,7 +75,7 @@ impl Rows {
         if in_colour() { text(&format!("\u{1b}[1m{heading}\u{1b}[0m\n{rest}")) } else { text(&drawn) }
     }
 
-    /// The table, no line of which is longer than `width`: columns that may go do, then lines are cut.
+    /// The table in lines of at most `width`: it leaves out optional columns, then cuts lines.
     fn drawn(&self, width: Option<usize>) -> String {
         let mut kept: Vec<usize> = (0..self.headings.len()).collect();
         loop {
@@ -111,7 +110,7 @@ impl Rows {
     }
 }
 
-/// How wide the terminal is; `None` where the reader is none, and gets all of it.
+/// The width of the terminal, or `None` if standard output is no terminal.
 fn terminal_width() -> Option<usize> {
     let is_terminal = std::io::stdout().is_terminal();
     let size = is_terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
@@ -126,7 +125,7 @@ fn cut(line: &str, width: usize) -> String {
     }
 }
 
-/// Names and values, one below the other; the lines of a long value stand below its first.
+/// Prints names and values, one pair per line. Further lines of a value are indented to its first.
 pub(crate) fn pairs(pairs: &[(&str, String)]) -> Result<(), CliError> {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let mut lines = String::new();
@@ -147,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_fits_its_terminal_and_is_whole_elsewhere() {
+    fn a_table_fits_the_terminal_and_is_complete_elsewhere() {
         let mut rows = Rows::under(&["TASK", "?KIND", "?>TRIES", "ABOUT"]);
         rows.add(["t1", "render", "3", "a frame of the film"].map(str::to_owned));
         let whole = "TASK  KIND    TRIES  ABOUT\nt1    render      3  a frame of the film\n";

@@ -1,14 +1,14 @@
-//! Bars and marks for what takes long: on a terminal, and nowhere else.
+//! Progress bars and spinners, only on a terminal.
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How often the mark moves that shows that something goes on.
+/// How often a spinner moves.
 const TICK: Duration = Duration::from_millis(120);
 
-/// A bar up to `count`.
+/// A progress bar up to `count`.
 pub(crate) fn bar(count: u64, is_json: bool) -> ProgressBar {
     if is_json || !std::io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::hidden());
@@ -16,7 +16,7 @@ pub(crate) fn bar(count: u64, is_json: bool) -> ProgressBar {
     styled(ProgressBar::new(count), "{bar:40} {pos}/{len}  {eta}  {msg}")
 }
 
-/// A line that says what goes on; `None` where it could not be seen.
+/// A spinner with a message, or `None` if standard error is no terminal.
 pub(crate) fn spinner(is_json: bool) -> Option<ProgressBar> {
     if is_json || !std::io::stderr().is_terminal() {
         return None;

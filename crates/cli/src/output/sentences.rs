@@ -1,36 +1,36 @@
-//! Why a task waits, in sentences.
+//! Explains in sentences why a task waits.
 
 use laneway_protocol::{BlockerView, ExplainView, TaskView};
 
 use crate::output::format;
 
-/// How many tasks in the way are named.
+/// How many blocking tasks a sentence names.
 const NAMED_MAX: usize = 3;
 
-/// The whole explanation, the most important first.
+/// The whole explanation, the most important sentence first.
 pub(crate) fn of(explained: &ExplainView, task: &TaskView) -> Vec<String> {
     if explained.status == "running" {
         let since = task.started_at.map(format::since).unwrap_or_default();
-        return vec![format!("It does not wait: attempt {} has run for {since}.", task.attempts)];
+        return vec![format!("The task does not wait: attempt {} has run for {since}.", task.attempts)];
     }
     let waited = format::since(task.submitted_at);
     let mut sentences = vec![match explained.position {
-        Some(position) => format!("It has waited for {waited} and is number {position} in line."),
-        None => format!("It was accepted {waited} ago and is not in line yet."),
+        Some(position) => format!("The task has waited for {waited} and is at position {position}."),
+        None => format!("The task was accepted {waited} ago and has no position yet."),
     }];
     if explained.blockers.is_empty() {
-        sentences.push("Nothing holds it up; it is about to start.".to_owned())
+        sentences.push("Nothing blocks it; it is about to start.".to_owned())
     } else {
         sentences.extend(explained.blockers.iter().map(blocker))
     }
     sentences.push(match explained.eta_ms {
-        Some(eta) => format!("It will probably start in {}.", format::duration(eta)),
-        None => "When it starts cannot be said yet: too little has been seen of its lanes.".to_owned(),
+        Some(eta) => format!("It starts in about {}.", format::duration(eta)),
+        None => "There is no estimate of its start yet.".to_owned(),
     });
     sentences
 }
 
-/// The same for a corner of a screen: what holds it up, without whom.
+/// A short explanation for a screen, without the names of blocking tasks.
 pub(crate) fn brief(explained: &ExplainView) -> String {
     let mut sentences: Vec<String> = Vec::new();
     for blocker in &explained.blockers {
@@ -64,11 +64,11 @@ fn blocker(blocker: &BlockerView) -> String {
     sentence
 }
 
-/// What an operator could do about it.
+/// What an operator can do about a blocker.
 fn remedy(blocker: &BlockerView) -> Option<String> {
     let lane = blocker.lane.as_deref()?;
     match blocker.kind.as_str() {
-        "paused" => Some(format!("`laneway lanes resume {lane}` lets it go on.")),
+        "paused" => Some(format!("`laneway lanes resume {lane}` ends the pause.")),
         "lane_full" => Some(format!("`laneway lanes set {lane} max_concurrency=N` makes room.")),
         _ => None,
     }

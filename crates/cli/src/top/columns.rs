@@ -1,4 +1,4 @@
-//! The columns of the table of lanes: as many as fit, the most important first. None is ever cut in half.
+//! The columns of the table of lanes. The most important ones that fit are shown, each in full width.
 
 use laneway_protocol::LaneNumbers;
 use ratatui::layout::{Alignment, Constraint};
@@ -9,11 +9,10 @@ use ratatui::widgets::Cell;
 use super::screen::{BAR, bar, colour};
 use crate::output::format;
 
-/// What a name gets at least, and what it should get.
+/// The width of a lane's name on a narrow and on a wide screen.
 const NAME_MIN: u16 = 12;
 const NAME: u16 = 18;
 
-/// One column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     Name,
@@ -26,7 +25,7 @@ pub(super) enum Column {
     Refused,
 }
 
-/// As they stand on the screen.
+/// All columns, in the order of the screen.
 const ALL: [Column; 8] = [
     Column::Name,
     Column::Bar,
@@ -37,10 +36,10 @@ const ALL: [Column; 8] = [
     Column::P99,
     Column::Refused,
 ];
-/// As they are given up where there is no room, the last first. Those that are not here always stay.
+/// The optional columns, the most important first.
 const BY_WEIGHT: [Column; 5] = [Column::P99, Column::Bar, Column::Refused, Column::P90, Column::P50];
 
-/// The columns for a screen so wide.
+/// The columns that fit on a screen.
 pub(super) fn fitting(width: u16) -> Vec<Column> {
     let always = [Column::Run, Column::Wait];
     let needed = |columns: &[Column]| columns.iter().map(|column| column.cells() + 1).sum::<u16>();
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_narrow_screen_shows_fewer_columns_and_none_of_them_cut() {
+    fn a_narrow_screen_shows_fewer_columns_in_full_width() {
         use Column::*;
         let samples = [
             (200, ALL.to_vec()),

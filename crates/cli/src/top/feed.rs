@@ -1,4 +1,4 @@
-//! Looks at the server: whenever something happens, and now and then in any case.
+//! Reads the state of the server: after each event, and at least every two seconds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,49 +8,48 @@ use laneway_protocol::{LaneNumbers, StatusView, TaskView};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// However much happens, nobody reads faster.
+/// The shortest time between two looks, however much happens.
 const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(250);
-/// However little happens, what no event tells of is seen.
+/// The longest time between two looks, for changes without an event.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(2);
-/// How soon to look again at a server that is away.
+/// How often to try again while the server is away.
 const AWAY_EVERY: Duration = Duration::from_millis(700);
-/// How many lanes one page brings.
+/// How many lanes a page has.
 const LANES_PAGE: u32 = 500;
-/// How many lanes are looked at; who has more sees that there are more.
+/// How many lanes a look reads; the screen says when there are more.
 const LANES_MAX: usize = 5_000;
-/// A look takes at most one part in so many of the time, however many lanes there are.
+/// A look takes at most one part in this number of the time, however many lanes there are.
 const LOOK_SHARE: u32 = 5;
-/// Among how many waiting tasks the one is sought that has waited for longest.
+/// How many waiting tasks a look reads to find the one that has waited longest.
 const WAITING_MAX: u32 = 500;
 
-/// What one look showed.
+/// The result of one look at the server.
 pub(super) enum Look {
-    /// How everything stands.
     Seen(Box<Seen>),
-    /// The server could not be asked.
+    /// The server cannot be reached, and why.
     Away(String),
 }
 
-/// How everything stands.
+/// The state of the server.
 pub(super) struct Seen {
     pub(super) status: StatusView,
     pub(super) lanes: Vec<LaneNumbers>,
-    /// There are more lanes than were looked at.
+    /// The server has more lanes than these.
     pub(super) has_more: bool,
-    /// Refusals, by the label of their lane.
+    /// Refusals by the label of their lane.
     pub(super) refused: BTreeMap<String, u64>,
     pub(super) longest: Option<Longest>,
 }
 
-/// The task that has waited for longest, and why.
+/// The task that has waited longest, and why.
 pub(super) struct Longest {
     pub(super) task: TaskView,
     pub(super) why: String,
 }
 
-/// Begins to look; ends when nobody listens.
+/// Starts to look at the server, until the receiver is dropped.
 pub(super) fn start(client: Client) -> mpsc::Receiver<Look> {
-    // A look that nobody has seen yet is replaced by waiting for it to be seen.
+    // With room for one look, the next look waits until the screen has taken the last.
     let (send, receive) = mpsc::channel(1);
     tokio::spawn(async move {
         let mut events = None;
@@ -75,7 +74,7 @@ pub(super) fn start(client: Client) -> mpsc::Receiver<Look> {
             }
             sleep_until(began + rest).await;
             if let Some(stream) = &mut events {
-                // Silence means that nothing happened; an end that the server goes: either way it is time to look.
+                // Look after an event, after the timeout, and when the stream ends because the server stops.
                 if let Ok(Ok(None) | Err(_)) = timeout_at(began + LOOK_AT_LEAST_EVERY, stream.next()).await {
                     events = None;
                 }
@@ -87,7 +86,7 @@ pub(super) fn start(client: Client) -> mpsc::Receiver<Look> {
     receive
 }
 
-/// Looks once.
+/// Reads the state of the server once.
 pub(super) async fn look(client: &Client) -> Result<Seen, Error> {
     let status = client.status().await?;
     let (mut lanes, mut cursor) = (Vec::new(), None::<String>);
@@ -112,14 +111,14 @@ async fn longest(client: &Client) -> Result<Option<Longest>, Error> {
     let Some(task) = waiting.into_iter().min_by_key(|task| task.submitted_at) else { return Ok(None) };
     let why = match client.explain(&task.id).await {
         Ok(explained) => crate::output::sentences::brief(&explained),
-        // It has just started or ended.
+        // The task has just started or ended.
         Err(Error::Refused(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
     Ok(Some(Longest { task, why }))
 }
 
-/// `laneway_rejected_total{lane="…",code="…"} n`, added up by lane.
+/// The sums of `laneway_rejected_total{lane="…",code="…"} n` by lane.
 fn refusals(metrics: &str) -> BTreeMap<String, u64> {
     let mut refused = BTreeMap::new();
     for line in metrics.lines() {

@@ -1,7 +1,7 @@
 //! `laneway top`: a live screen of the lanes.
 //!
-//! `feed.rs` looks at the server, `view.rs` is what is known and chosen, `keys.rs` what a key does, `screen.rs` and
-//! `columns.rs` draw. Only this file has a terminal.
+//! `feed.rs` reads the state of the server, `view.rs` holds what the screen shows, and `keys.rs` handles keys.
+//! `screen.rs` and `columns.rs` draw. Only this file uses the terminal.
 
 pub(crate) mod columns;
 pub(crate) mod feed;
@@ -24,14 +24,14 @@ use tokio::sync::mpsc;
 use crate::arguments::Top;
 use crate::connection;
 use crate::error::CliError;
-use keys::Deed;
+use keys::Action;
 use view::View;
 
-/// Keys that may wait while the screen is drawn; what is typed faster is lost.
+/// How many keys may wait while the screen draws; further keys are lost.
 const KEYS_MAX: usize = 64;
-/// How often the reader of keys looks whether it is over.
+/// How often the reader of keys checks whether the screen is closed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Times on the screen go on although nothing happens.
+/// How often the screen redraws when nothing happens, so that its times advance.
 const REDRAW_EVERY: Duration = Duration::from_secs(1);
 
 /// Shows the screen until `q`.
@@ -41,7 +41,8 @@ pub(crate) fn run(verb: &Top) -> Result<(), CliError> {
         return connection::block_on(async { print(&feed::look(&client).await?) });
     }
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        let why = "a screen needs a terminal; `laneway top --json` and `laneway status --watch` do without";
+        let why =
+            "`laneway top` needs a terminal; elsewhere use `laneway top --json` or `laneway status --watch`";
         return Err(CliError::Input(why.to_owned()));
     }
     let cannot = |error: std::io::Error| CliError::Failure(format!("cannot use the terminal: {error}"));
@@ -51,7 +52,7 @@ pub(crate) fn run(verb: &Top) -> Result<(), CliError> {
     done
 }
 
-/// What the screen would show, once.
+/// Prints the data of the screen once.
 fn print(seen: &feed::Seen) -> Result<(), CliError> {
     let longest = seen.longest.as_ref().map(|longest| json!({ "task": longest.task, "why": longest.why }));
     crate::output::json(&json!({
@@ -64,7 +65,7 @@ async fn show(terminal: &mut DefaultTerminal, client: Client) -> Result<(), CliE
     let cannot = |error: std::io::Error| CliError::Failure(format!("cannot use the terminal: {error}"));
     let (mut typed, _reader) = read_keys();
     let mut looks = feed::start(client.clone());
-    let (told, mut outcomes) = mpsc::channel::<String>(KEYS_MAX);
+    let (reports, mut outcomes) = mpsc::channel::<String>(KEYS_MAX);
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut redraw = tokio::time::interval(REDRAW_EVERY);
     let mut view = View::new(client.url());
@@ -73,11 +74,11 @@ async fn show(terminal: &mut DefaultTerminal, client: Client) -> Result<(), CliE
         tokio::select! {
             event = typed.recv() => match event {
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match view.press(key) {
-                    Deed::Nothing => {}
-                    Deed::Quit => return Ok(()),
-                    deed => {
+                    Action::Nothing => {}
+                    Action::Quit => return Ok(()),
+                    action => {
                         view.say("…");
-                        tokio::spawn(carry_out(client.clone(), deed, told.clone()));
+                        tokio::spawn(carry_out(client.clone(), action, reports.clone()));
                     }
                 },
                 Some(_) => {}
@@ -94,7 +95,7 @@ async fn show(terminal: &mut DefaultTerminal, client: Client) -> Result<(), CliE
     }
 }
 
-/// Tells the reader of keys that it is over.
+/// Stops the reader of keys when it is dropped.
 struct Reader(Arc<AtomicBool>);
 
 impl Drop for Reader {
@@ -112,7 +113,7 @@ fn read_keys() -> (mpsc::Receiver<Event>, Reader) {
             match event::poll(LOOK_EVERY) {
                 Ok(false) => continue,
                 Ok(true) => {}
-                // The terminal is gone, and the screen with it.
+                // The terminal is gone.
                 Err(_) => return,
             }
             let Ok(event) = event::read() else { return };
@@ -124,26 +125,26 @@ fn read_keys() -> (mpsc::Receiver<Event>, Reader) {
     (receive, Reader(is_over))
 }
 
-/// Does what was confirmed, and says what came of it.
-async fn carry_out(client: Client, deed: Deed, told: mpsc::Sender<String>) {
-    let done = match deed {
-        Deed::Pause(lane) => client.pause(&lane).await.map(|_| format!("{lane} is paused")),
-        Deed::Resume(lane) => client.resume(&lane).await.map(|_| format!("{lane} goes on")),
-        Deed::Clear(lane) => {
+/// Carries out a confirmed action and reports its outcome.
+async fn carry_out(client: Client, action: Action, reports: mpsc::Sender<String>) {
+    let done = match action {
+        Action::Pause(lane) => client.pause(&lane).await.map(|_| format!("{lane} is paused")),
+        Action::Resume(lane) => client.resume(&lane).await.map(|_| format!("{lane} is resumed")),
+        Action::Clear(lane) => {
             let cleared = client.clear_lane(&lane).await;
-            cleared.map(|answer| crate::commands::cancel::told(answer.cancelled))
+            cleared.map(|answer| crate::commands::cancel::cancelled(answer.cancelled))
         }
-        Deed::Cancel(task) => {
+        Action::Cancel(task) => {
             let cancelled = client.cancel(&task).await;
             cancelled.map(|answer| format!("{}: {}", answer.id, answer.status.replace('_', " ")))
         }
-        Deed::Limit(lane, limit) => {
+        Action::Limit(lane, limit) => {
             let changed = client.change_lane(&lane, &json!({ "max_concurrency": limit })).await;
-            changed.map(|_| format!("{lane} now lets {limit} run"))
+            changed.map(|_| format!("the limit of {lane} is {limit}"))
         }
-        Deed::Nothing | Deed::Quit => return,
+        Action::Nothing | Action::Quit => return,
     };
-    let outcome = done.unwrap_or_else(|error| format!("not done: {error}"));
-    // The screen may be gone, and with it whoever wanted to know.
-    drop(told.send(outcome).await);
+    let outcome = done.unwrap_or_else(|error| format!("failed: {error}"));
+    // The screen may be closed, and then no reader needs the outcome.
+    drop(reports.send(outcome).await);
 }

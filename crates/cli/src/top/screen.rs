@@ -1,4 +1,4 @@
-//! Draws the screen. Readable at 80 x 24; on a smaller one there is less to see, and nothing that is cut in half.
+//! Draws the screen for 80 x 24. A smaller screen shows fewer columns and lines, none of them cut.
 
 use laneway_protocol::LaneNumbers;
 use ratatui::Frame;
@@ -13,7 +13,7 @@ use crate::output::format;
 
 /// How wide the bar of a lane is.
 pub(super) const BAR: usize = 14;
-/// What can be typed: as much of it as fits.
+/// The help line, from the widest to the narrowest.
 const KEYS: [&str; 3] = [
     "↑↓ lane  p pause  r resume  c clear  l limit  x cancel longest  q quit",
     "p pause  r resume  c clear  l limit  q quit",
@@ -22,7 +22,7 @@ const KEYS: [&str; 3] = [
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
-    // On a low screen the lanes come first.
+    // A low screen leaves out the longest waiting task in favour of lanes.
     let longest_lines = match frame.area().height {
         0..10 => 0,
         10..14 => 3,
@@ -36,17 +36,17 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         Constraint::Length(1),
         Constraint::Length(1),
     ];
-    let [head, _, lanes, longest, said, keys] = Layout::vertical(parts).areas(frame.area());
+    let [head, _, lanes, longest, prompt, keys] = Layout::vertical(parts).areas(frame.area());
     draw_head(frame, head, view);
     draw_lanes(frame, lanes, view);
     draw_longest(frame, longest, view);
-    draw_said(frame, said, view);
+    draw_prompt(frame, prompt, view);
     let fits = |keys: &&&str| keys.chars().count() <= frame.area().width as usize;
     let shown = KEYS.iter().find(fits).copied().unwrap_or_default();
     frame.render_widget(Paragraph::new(shown).style(faint()), keys);
 }
 
-/// No colours where somebody asked for none.
+/// A colour, unless `NO_COLOR` is set.
 pub(super) fn colour(colour: Color) -> Style {
     if crate::output::in_colour() { Style::new().fg(colour) } else { Style::new() }
 }
@@ -62,7 +62,7 @@ fn bold() -> Style {
 fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let numbers = match (&view.away, &view.status) {
         (Some(_), _) => Span::styled("AWAY: trying again", bold().patch(colour(Color::Red))),
-        (None, None) => Span::raw("asking …"),
+        (None, None) => Span::raw("connecting …"),
         (None, Some(status)) => {
             let limit = format::limit(status.max_concurrent);
             Span::styled(format!("running {}/{limit}  waiting {}", status.running, status.waiting), bold())
@@ -91,8 +91,8 @@ fn draw_lanes(frame: &mut Frame<'_>, area: Rect, view: &View) {
     frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(chosen));
 }
 
-/// What runs as full blocks, what waits as half ones, and the room that is left as dots. A limit that does not fit is
-/// drawn to scale.
+/// Running tasks as full blocks, free slots as dots, waiting tasks as shaded blocks. The bar scales a limit that does not
+/// fit.
 pub(super) fn bar(lane: &LaneNumbers) -> Line<'static> {
     let limit = lane.max_concurrency.unwrap_or(lane.running.max(1)).max(1) as usize;
     let room = BAR - 4;
@@ -112,13 +112,11 @@ fn draw_longest(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let mut lines = vec![Line::from("")];
     match (&view.away, &view.longest) {
         (Some(why), _) => {
-            lines.push(Line::styled(
-                "The server cannot be reached; what is shown is old.",
-                colour(Color::Red),
-            ));
+            lines
+                .push(Line::styled("The server cannot be reached; the numbers are old.", colour(Color::Red)));
             lines.push(Line::from(format::plain(why)));
         }
-        (None, None) => lines.push(Line::styled("Nothing waits.", faint())),
+        (None, None) => lines.push(Line::styled("No task waits.", faint())),
         (None, Some(longest)) => {
             let task = &longest.task;
             let lane = task.lanes.first().map(String::as_str).unwrap_or_default();
@@ -131,7 +129,7 @@ fn draw_longest(frame: &mut Frame<'_>, area: Rect, view: &View) {
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }), area);
 }
 
-fn draw_said(frame: &mut Frame<'_>, area: Rect, view: &View) {
+fn draw_prompt(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let line = match &view.mode {
         Mode::Looking => Line::from(view.message.as_str()),
         Mode::Asking { question, .. } => {
@@ -139,7 +137,7 @@ fn draw_said(frame: &mut Frame<'_>, area: Rect, view: &View) {
         }
         Mode::Typing { lane, digits } => {
             let text =
-                format!("New limit of lane {}: {digits}_  Enter, or Esc to leave it", format::plain(lane));
+                format!("New limit of lane {}: {digits}_  Enter sets it, Esc cancels", format::plain(lane));
             Line::styled(text, bold().patch(colour(Color::Yellow)))
         }
     };

@@ -1,13 +1,13 @@
-//! What the screen knows, and what is chosen on it.
+//! What the screen shows, and the user's selection.
 
 use std::collections::BTreeMap;
 
 use laneway_protocol::{LaneNumbers, StatusView};
 
 use super::feed::{Longest, Look, Seen};
-use super::keys::Deed;
+use super::keys::Action;
 
-/// Everything that is drawn.
+/// Everything that the screen draws.
 pub(super) struct View {
     pub(super) url: String,
     pub(super) status: Option<StatusView>,
@@ -16,37 +16,35 @@ pub(super) struct View {
     pub(super) has_more: bool,
     pub(super) refused: BTreeMap<String, u64>,
     pub(super) longest: Option<Longest>,
-    /// Why nothing is known now.
+    /// Why the server cannot be reached.
     pub(super) away: Option<String>,
-    /// The lane that keys are about, by name: rows come and go.
+    /// The selected lane, by name, because rows come and go.
     pub(super) chosen: Option<String>,
     pub(super) mode: Mode,
-    /// What came of the last deed.
+    /// The outcome of the last action.
     pub(super) message: String,
 }
 
-/// What keys are for at the moment.
+/// What the keys do at the moment.
 pub(super) enum Mode {
-    /// Moving, and beginning a deed.
+    /// Keys move, or begin an action.
     Looking,
-    /// Saying yes or no to a deed.
+    /// A key confirms or declines an action.
     Asking {
-        /// In words.
         question: String,
-        /// What a yes does.
-        deed: Deed,
+        /// What `y` does.
+        action: Action,
     },
-    /// Typing a limit for a lane.
+    /// Keys type a limit for a lane.
     Typing {
-        /// Which lane.
         lane: String,
-        /// What is typed so far.
+        /// The digits so far.
         digits: String,
     },
 }
 
 impl View {
-    /// Nothing known yet.
+    /// A view before the first look.
     pub(super) fn new(url: &str) -> View {
         View {
             url: url.to_owned(),
@@ -62,13 +60,13 @@ impl View {
         }
     }
 
-    /// Takes over what a look showed. While the server is away, what was known stays, marked as old.
+    /// Takes the result of a look. While the server is away, the old numbers stay, marked as old.
     pub(super) fn take(&mut self, look: Look) {
         match look {
             Look::Away(why) => self.away = Some(why),
             Look::Seen(seen) => {
                 let Seen { status, mut lanes, has_more, refused, longest } = *seen;
-                // What is shared comes first; conversations come and go.
+                // Shared lanes come first, because lanes of sessions come and go.
                 let rank = |lane: &LaneNumbers| (lane.lane != "global", lane.lane.starts_with("session:"));
                 lanes.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.lane.cmp(&b.lane)));
                 if self.chosen.as_ref().is_none_or(|chosen| lanes.iter().all(|lane| lane.lane != *chosen)) {
@@ -82,18 +80,18 @@ impl View {
         }
     }
 
-    /// Says something in the last line.
+    /// Shows a message above the help line.
     pub(super) fn say(&mut self, message: &str) {
         self.message = crate::output::format::plain(message);
     }
 
-    /// Where the chosen lane stands in the list.
+    /// The row of the selected lane.
     pub(super) fn chosen_row(&self) -> usize {
         let chosen = self.chosen.as_deref();
         self.lanes.iter().position(|lane| Some(lane.lane.as_str()) == chosen).unwrap_or_default()
     }
 
-    /// Chooses the lane so many rows further, or the last on the way.
+    /// Moves the selection by `rows`, at most to the first or the last lane.
     pub(super) fn go(&mut self, rows: isize) {
         let last = self.lanes.len().saturating_sub(1);
         let row = self.chosen_row().saturating_add_signed(rows).min(last);

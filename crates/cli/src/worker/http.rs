@@ -1,4 +1,4 @@
-//! Services that do tasks: asked with a POST, given up when the attempt must stop.
+//! HTTP services that run tasks. The worker sends a POST, and closes the connection when the attempt must stop.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use laneway_client::{Attempt, AttemptFailure};
 use serde_json::Value;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an answer may be.
+/// The longest answer that the worker accepts.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Why a service cannot be asked at all.
+/// Why the worker cannot call a service at all.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServiceError {
     #[error("{url}: {source}")]
@@ -19,7 +19,6 @@ pub(crate) enum ServiceError {
     Client(#[source] reqwest::Error),
 }
 
-/// One service.
 #[derive(Clone)]
 pub(crate) struct Service {
     http: reqwest::Client,
@@ -31,14 +30,14 @@ impl Service {
         let url = url.parse().map_err(|source| ServiceError::Url { url: url.to_owned(), source })?;
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            // What was configured is asked, and nobody else.
+            // Only the configured address gets the payload.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("laneway-worker/", env!("CARGO_PKG_VERSION")));
         let http = http.build().map_err(ServiceError::Client)?;
         Ok(Service { http, url })
     }
 
-    /// Asks with the payload. Giving up closes the connection, which is how the service learns that nobody waits.
+    /// Sends the payload. When the attempt must stop, the closed connection informs the service.
     pub(crate) async fn ask(&self, attempt: &Attempt) -> Result<Value, AttemptFailure> {
         tokio::select! {
             biased;
@@ -65,7 +64,7 @@ impl Service {
             if error.is_connect() {
                 AttemptFailure::new("the service cannot be reached")
             } else {
-                AttemptFailure::new("the service broke off")
+                AttemptFailure::new("the service closed the connection")
             }
         })?;
         let status = answer.status();
@@ -78,7 +77,7 @@ impl Service {
         }
         let mut body = Vec::new();
         while let Some(piece) =
-            answer.chunk().await.map_err(|_| AttemptFailure::new("the service broke off"))?
+            answer.chunk().await.map_err(|_| AttemptFailure::new("the service closed the connection"))?
         {
             if body.len() + piece.len() > ANSWER_BYTES_MAX {
                 return Err(AttemptFailure::fatal(format!(

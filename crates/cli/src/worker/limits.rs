@@ -1,7 +1,7 @@
-//! Starts a program with less than this process may use.
+//! Starts a program under limits.
 //!
-//! Limits can only be set from within a process without a moment in which they do not hold. So this program is started
-//! in the other's place, limits itself, and becomes it.
+//! A process can only limit itself without a gap. So the worker starts this program, which limits itself and then
+//! becomes the other program (`exec`).
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -12,21 +12,21 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::CliError;
 
-/// The verb under which this program is started.
+/// The first argument of this program when a worker starts it for a limited program.
 const VERB: &str = "limited";
-/// So many seconds after the first warning (`SIGXCPU`) a process that goes on is killed.
+/// How many seconds after the first warning (`SIGXCPU`) the kernel kills the process.
 const CPU_GRACE: u64 = 2;
 
-/// Why this program cannot be started once more.
+/// Why the worker cannot start this program again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OwnProgramError {
     #[error("cannot find this program: {0}")]
     NotFound(#[source] std::io::Error),
-    #[error("this program's path is no text")]
+    #[error("this program's path must be UTF-8")]
     NotText,
 }
 
-/// What this program is told when it starts another. No verb for people, so it is in no help and no completion.
+/// The arguments for a limited program. They are internal, so no help and no completion shows them.
 #[derive(Debug, Parser)]
 pub(crate) struct Limited {
     #[arg(long)]
@@ -41,13 +41,13 @@ pub(crate) struct Limited {
     command: Vec<OsString>,
 }
 
-/// What is asked, if this process is one that a worker started in the place of another.
+/// The arguments, if a worker started this process for a limited program.
 pub(crate) fn asked() -> Option<Limited> {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     (words.first()? == VERB).then(|| Limited::parse_from(words))
 }
 
-/// The words that start `command` under limits.
+/// The command line that starts `command` under limits.
 pub(crate) fn under(limits: &ProcessLimits, command: Vec<String>) -> Result<Vec<String>, OwnProgramError> {
     let mut words = vec![own_program()?, VERB.to_owned()];
     let given = [
@@ -62,7 +62,7 @@ pub(crate) fn under(limits: &ProcessLimits, command: Vec<String>) -> Result<Vec<
     Ok(words)
 }
 
-/// This very program, also after its file was replaced by a newer one.
+/// The path of this program, also after an upgrade has replaced its file.
 fn own_program() -> Result<String, OwnProgramError> {
     if cfg!(target_os = "linux") {
         return Ok("/proc/self/exe".to_owned());
@@ -71,19 +71,19 @@ fn own_program() -> Result<String, OwnProgramError> {
     path.into_os_string().into_string().map_err(|_| OwnProgramError::NotText)
 }
 
-/// Limits this process and becomes the command; comes back only if that fails.
+/// Limits this process and becomes the command. Returns only on failure.
 pub(crate) fn limited(asked: Limited) -> Result<(), CliError> {
     let limits = [
         (Resource::Cpu, asked.cpu_seconds, CPU_GRACE),
         (Resource::As, asked.memory_bytes, 0),
         (Resource::Nofile, asked.open_files, 0),
         (Resource::Fsize, asked.file_bytes, 0),
-        // A program that dies of a limit leaves no picture of what it was given.
+        // A core dump would store the payload.
         (Resource::Core, Some(0), 0),
     ];
     for (resource, most, grace) in limits {
         let Some(most) = most else { continue };
-        // Nobody can have more than the worker has.
+        // A program cannot have more than its worker.
         let ceiling = getrlimit(resource).maximum.unwrap_or(u64::MAX);
         let limit = Rlimit {
             current: Some(most.min(ceiling)),
@@ -93,7 +93,7 @@ pub(crate) fn limited(asked: Limited) -> Result<(), CliError> {
         setrlimit(resource, limit).map_err(cannot)?;
     }
     let Some((program, arguments)) = asked.command.split_first() else {
-        return Err(CliError::Input("there is no command".to_owned()));
+        return Err(CliError::Input("a command is missing".to_owned()));
     };
     let error = std::process::Command::new(program).args(arguments).exec();
     Err(CliError::Failure(format!("cannot start {}: {error}", program.display())))

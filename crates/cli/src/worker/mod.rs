@@ -1,4 +1,4 @@
-//! `laneway worker`: does tasks that wait in external lanes, on any machine.
+//! `laneway worker`: claims tasks of external lanes and runs them, on any machine.
 
 pub(crate) mod http;
 pub(crate) mod limits;
@@ -18,35 +18,35 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::CliError;
 use crate::worker::http::Service;
 
-/// The file that is read where none is named.
+/// The default file.
 const USUAL_FILE: &str = "worker.hcl";
 const USUAL_URL: &str = "http://127.0.0.1:7717";
-/// What a program's own grace is, where nothing is said.
+/// The default grace of a program.
 const PROGRAM_GRACE: Duration = Duration::from_secs(4);
-/// How much longer than the programs' grace an attempt that was told to stop may take.
+/// How much longer than its program's grace an attempt may take to stop.
 const GRACE_MARGIN: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArguments {
-    /// The worker's file, with a handler block for each kind; worker.hcl, if none is named
+    /// The worker's file, with a handler block for each kind [default: worker.hcl]
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// From which lanes to take work: names or patterns, with commas between them
+    /// The lanes to claim tasks from: names or patterns, separated by commas
     #[arg(long, value_name = "LANES", value_delimiter = ',')]
     lanes: Vec<String>,
-    /// The server's address; else LANEWAY_URL, the file's url, or http://127.0.0.1:7717
+    /// The server's address [default: LANEWAY_URL, the file's url, or http://127.0.0.1:7717]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The token; better LANEWAY_TOKEN or the file's token_file, which other users of the machine cannot see
+    /// The token; prefer LANEWAY_TOKEN or token_file, because other users of the machine can see a command line
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// The worker's name; else the file's, or host and process
+    /// The worker's name [default: the file's name, or host and process]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// How many tasks to do at once; else the file's, or 1
+    /// The maximum number of tasks at once [default: the file's concurrency, or 1]
     #[arg(long, value_name = "N")]
     concurrency: Option<u32>,
-    /// Ends when nothing runs and nothing waits, rather than working for ever
+    /// Ends when no task runs or waits
     #[arg(long)]
     until_idle: bool,
     /// Checks the file and the handlers' programs, and ends
@@ -55,12 +55,12 @@ pub(crate) struct WorkerArguments {
     /// Prints JSON
     #[arg(long)]
     json: bool,
-    /// How much to log: error, warn, info, debug or trace
+    /// The log level: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: tracing::Level,
 }
 
-/// Works until it is told to stop.
+/// Runs the worker until a signal stops it.
 pub(crate) fn worker(asked: WorkerArguments) -> Result<(), CliError> {
     crate::logs::start(asked.log);
     let file = asked.config.clone().unwrap_or_else(|| USUAL_FILE.into());
@@ -76,7 +76,7 @@ pub(crate) fn worker(asked: WorkerArguments) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Failure(format!("no runtime: {error}")))?;
     let tally = runtime.block_on(run(worker, &config, &url))?;
-    let told = if asked.json {
+    let summary = if asked.json {
         serde_json::json!({
             "claimed": tally.claimed, "completed": tally.completed, "failed": tally.failed, "stale": tally.stale,
             "left": tally.left,
@@ -85,8 +85,8 @@ pub(crate) fn worker(asked: WorkerArguments) -> Result<(), CliError> {
     } else {
         tally.to_string()
     };
-    // Nobody may be there to read it.
-    drop(writeln!(std::io::stdout(), "{told}"));
+    // Standard output may be closed.
+    drop(writeln!(std::io::stdout(), "{summary}"));
     Ok(())
 }
 
@@ -109,9 +109,9 @@ fn token(asked: &WorkerArguments, config: &WorkerConfig) -> Result<Option<String
 
 fn assemble(asked: &WorkerArguments, config: &WorkerConfig, client: Client) -> Result<Worker, CliError> {
     let lanes = if asked.lanes.is_empty() { &config.lanes } else { &asked.lanes };
-    // An empty name would mean `main`; here it is more likely a variable that was not set.
+    // An empty name would mean `main`; here it is more likely an unset variable.
     if lanes.is_empty() || lanes.iter().any(|lane| lane.trim().is_empty()) {
-        let why = "from which lanes? Give --lanes, or lanes = [\"external\"] in the file";
+        let why = "name the lanes to claim from: --lanes, or lanes = [\"external\"] in the file";
         return Err(CliError::Input(why.to_owned()));
     }
     let name = asked.name.clone().or_else(|| config.name.clone()).unwrap_or_else(own_name);
@@ -153,7 +153,7 @@ fn assemble(asked: &WorkerArguments, config: &WorkerConfig, client: Client) -> R
     Ok(worker.stop_grace(stop_grace + GRACE_MARGIN))
 }
 
-/// Host and process: another for each worker of a fleet.
+/// Host and process id, which differ for each worker.
 fn own_name() -> String {
     let system = rustix::system::uname();
     let host: String = system.nodename().to_string_lossy().chars().take(100).collect();
@@ -161,12 +161,12 @@ fn own_name() -> String {
 }
 
 async fn run(worker: Worker, config: &WorkerConfig, url: &str) -> Result<Tally, CliError> {
-    let cannot = |error: std::io::Error| CliError::Failure(format!("cannot hear signals: {error}"));
+    let cannot = |error: std::io::Error| CliError::Failure(format!("cannot handle signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
     let (drain, drained) = tokio::sync::oneshot::channel();
     let kinds: Vec<&str> = config.handlers.iter().map(|handler| handler.kind.as_str()).collect();
-    tracing::info!(url, ?kinds, "works");
+    tracing::info!(url, ?kinds, "worker started");
     let working = worker.run(async move { drop(drained.await) });
     let signals = async move {
         let mut drain = Some(drain);
@@ -184,12 +184,12 @@ async fn run(worker: Worker, config: &WorkerConfig, url: &str) -> Result<Tally, 
     tokio::select! {
         worked = working => worked.map_err(|error| CliError::Failure(error.to_string())),
         () = signals => Err(CliError::Failure(
-            "told twice to stop: what ran was ended, and goes to others when its lease lapses".to_owned(),
+            "a second signal stopped the attempts; other workers get the tasks when the leases lapse".to_owned(),
         )),
     }
 }
 
-/// Says whether the worker could do what its file says.
+/// Checks that the programs of the file exist.
 fn check(config: &WorkerConfig, file: &Path) -> Result<(), CliError> {
     for handler in &config.handlers {
         let WorkerRunner::Program(program) = &handler.runner else { continue };
@@ -198,6 +198,6 @@ fn check(config: &WorkerConfig, file: &Path) -> Result<(), CliError> {
         })?;
     }
     let kinds: Vec<&str> = config.handlers.iter().map(|handler| handler.kind.as_str()).collect();
-    drop(writeln!(std::io::stdout(), "{} is right: handlers for {}", file.display(), kinds.join(", ")));
+    drop(writeln!(std::io::stdout(), "{} is valid: handlers for {}", file.display(), kinds.join(", ")));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Programs that do tasks: a child process in a group of its own, ended with the attempt.
+//! Programs that run tasks: each attempt is a child process in its own process group, which ends with the attempt.
 
 use laneway_client::{Attempt, AttemptFailure};
 use laneway_config::{Protocol, WorkerProgram};
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::worker::limits;
 use crate::worker::template::words;
 
-/// How much a program may write before it is stopped, where nothing is said.
+/// The default for how much a program may write before the worker stops it.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Runs the program for one attempt.
@@ -57,7 +57,7 @@ fn output_max(configured: &WorkerProgram) -> usize {
     configured.output_bytes_max.map_or(OUTPUT_BYTES_MAX, |bytes| bytes as usize)
 }
 
-/// Why a program could not be started at all.
+/// What of the program is missing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotThere {
     #[error(transparent)]
@@ -66,7 +66,7 @@ pub(crate) enum NotThere {
     Program(String),
 }
 
-/// Whether the program could be started at all.
+/// Checks that the program and its directory exist.
 pub(crate) fn check(configured: &WorkerProgram) -> Result<(), NotThere> {
     if let Some(dir) = configured.cwd.as_ref().filter(|dir| !dir.is_dir()) {
         return Err(NotThere::Directory(StartError::NoDirectory(dir.clone())));
@@ -81,7 +81,7 @@ pub(crate) fn check(configured: &WorkerProgram) -> Result<(), NotThere> {
     if is_there { Ok(()) } else { Err(NotThere::Program(name.to_owned())) }
 }
 
-/// A program or directory that is not there may be there on another machine; a word that cannot be one never is.
+/// A retry may find a missing program or directory on another machine, but an invalid argument never becomes valid.
 fn not_started(error: StartError) -> AttemptFailure {
     match error {
         StartError::Unusable(_) => AttemptFailure::fatal(error),
@@ -89,7 +89,7 @@ fn not_started(error: StartError) -> AttemptFailure {
     }
 }
 
-/// The payload on stdin; what it writes to stdout is the result.
+/// Runs a program with the payload on stdin and its result on stdout.
 async fn text(
     configured: &WorkerProgram,
     program: &Program,
@@ -112,7 +112,7 @@ fn is_turn(attempt: &Attempt) -> bool {
     attempt.task().kind.starts_with("agent:")
 }
 
-/// What goes in as text: the message of an agent's turn, else the payload; a text as it is, all else as JSON.
+/// The program's input: the message of a turn, else the payload. A text stays as it is, other values become JSON.
 fn input_of(attempt: &Attempt) -> String {
     let payload = &attempt.task().payload;
     let message = payload.get("message").or_else(|| payload.get("text")).filter(|_| is_turn(attempt));
@@ -134,7 +134,7 @@ fn succeeded(done: &ProgramEnd, attempt: &Attempt) -> Result<(), AttemptFailure>
     if done.exit.is_success() {
         Ok(())
     } else {
-        // What it says on stderr stays on this machine: there may be anything in it.
+        // Standard error stays on this machine, because it may hold secrets.
         Err(AttemptFailure::new(format!("the program ended with {}", done.exit)))
     }
 }
@@ -145,7 +145,7 @@ fn log_stderr(stderr: &str, attempt: &Attempt) {
     }
 }
 
-/// A JSON object on each line, both ways: as the server talks to its own programs.
+/// Runs a program with one JSON object per line in both directions, as the server does with its own programs.
 async fn jsonl(
     configured: &WorkerProgram,
     program: &Program,
@@ -154,7 +154,7 @@ async fn jsonl(
     let mut running = program.start().map_err(not_started)?;
     let mut input = running.input().filter(|_| configured.stdin).map(jsonl::writer);
     if let Some(input) = &input {
-        // There is room for one, and this is the first.
+        // The channel is empty and has room for one line.
         drop(input.try_send(jsonl::first_line(attempt.task().payload.clone())));
     }
     let mut output = OutputReader::new(output_max(configured));
@@ -168,13 +168,13 @@ async fn jsonl(
             }
             news = running.next() => match news {
                 ProgramEvent::Output(bytes) => {
-                    for said in output.push(&bytes).map_err(AttemptFailure::fatal)? {
-                        if let OutputEvent::Progress(how_far) = said {
-                            attempt.progress(how_far);
+                    for event in output.push(&bytes).map_err(AttemptFailure::fatal)? {
+                        if let OutputEvent::Progress(progress) = event {
+                            attempt.progress(progress);
                         }
                     }
                     if output.is_over() {
-                        // Its input ends, so that it can end by itself.
+                        // Closing its input lets the program end.
                         input = None;
                     }
                 }
@@ -195,7 +195,7 @@ async fn jsonl(
     }
 }
 
-/// Passes on one thing that is said to the run. It is taken only when it can be passed on.
+/// Passes one steering message to the program. It takes the message only when the program can receive it.
 async fn pass_steering(input: Option<&mpsc::Sender<String>>, attempt: &Attempt) {
     let room = match input.filter(|_| attempt.task().session.is_some()) {
         Some(input) => input.reserve().await.ok(),

@@ -1,14 +1,13 @@
-//! Puts what a task brings into the words of a command. A word stays one word, whatever it holds.
+//! Fills the fields of a task into the arguments of a command. A value never splits an argument.
 
 use laneway_client::AttemptFailure;
 use laneway_client::protocol::ClaimedTask;
 use laneway_config::{Template, TemplateField, TemplatePart};
 use serde_json::Value;
 
-/// The words of a command for one task.
+/// The arguments of a command for one task.
 ///
-/// What would change the meaning of the command is refused, and not repaired: a value that the program would take for
-/// an option, and one that no word can hold.
+/// It refuses values that would change the meaning of the command: a value that looks like an option, or holds a NUL.
 pub(crate) fn words(command: &[Template], task: &ClaimedTask) -> Result<Vec<String>, AttemptFailure> {
     let mut words: Vec<String> = Vec::with_capacity(command.len());
     let mut options_are_over = false;
@@ -16,7 +15,9 @@ pub(crate) fn words(command: &[Template], task: &ClaimedTask) -> Result<Vec<Stri
         let word = word(template, task)?;
         if template.begins_with_place() && word.starts_with('-') && !options_are_over {
             let place = place_of(template);
-            let why = format!("{place} begins with '-' and would be taken for an option; nothing was run");
+            let why = format!(
+                "{place} begins with '-', and the program would read it as an option; nothing was run"
+            );
             return Err(AttemptFailure::fatal(why));
         }
         options_are_over |= template.fixed() == Some("--");
@@ -31,7 +32,7 @@ fn word(template: &Template, task: &ClaimedTask) -> Result<String, AttemptFailur
         match part {
             TemplatePart::Text(text) => word.push_str(text),
             TemplatePart::Field(place) => word.push_str(&value(place, task)?),
-            _ => return Err(AttemptFailure::fatal("the command has a part that this worker does not know")),
+            _ => return Err(AttemptFailure::fatal("this worker is too old for a part of the command")),
         }
     }
     Ok(word)
@@ -60,13 +61,13 @@ fn value(place: &TemplateField, task: &ClaimedTask) -> Result<String, AttemptFai
             "the task has no {place}, which the command needs; nothing was run"
         ))),
         Some(text) if text.contains('\0') => {
-            Err(AttemptFailure::fatal(format!("{place} holds a NUL, which no argument can; nothing was run")))
+            Err(AttemptFailure::fatal(format!("{place} must not hold a NUL; nothing was run")))
         }
         Some(text) => Ok(text),
     }
 }
 
-/// A text as it is, anything else as JSON; nothing for what is not there.
+/// The value at a path of keys: a text as it is, other values as JSON, `None` if it is missing.
 fn text_in(payload: &Value, keys: &[String]) -> Option<String> {
     let mut value = payload;
     for key in keys {
@@ -111,13 +112,13 @@ mod tests {
     fn filled(command: &[&str], payload: Value) -> Result<Vec<String>, String> {
         let command: Vec<Template> = command.iter().map(|word| Template::read(word).unwrap()).collect();
         words(&command, &task(payload)).map_err(|failure| {
-            assert!(!failure.retryable, "it would go wrong again");
+            assert!(!failure.retryable, "a retry would fail again");
             failure.error
         })
     }
 
     #[test]
-    fn values_become_words_as_they_are() {
+    fn values_become_arguments_unchanged() {
         let got = filled(
             &["run", "--n={{payload.n}}", "{{payload.list.1}}", "{{payload.o}}", "{{id}}#{{attempt}}"],
             json!({ "n": -3, "list": ["a", "b c"], "o": { "x": [1, null] } }),
@@ -132,12 +133,12 @@ mod tests {
     }
 
     #[test]
-    fn what_would_change_the_command_is_refused() {
+    fn values_that_would_change_the_command_are_refused() {
         for (payload, why) in [
-            (json!({ "x": "-rf" }), "taken for an option"),
-            (json!({ "x": "--" }), "taken for an option"),
-            (json!({ "x": -1 }), "taken for an option"),
-            (json!({ "x": "a\u{0}b" }), "holds a NUL"),
+            (json!({ "x": "-rf" }), "read it as an option"),
+            (json!({ "x": "--" }), "read it as an option"),
+            (json!({ "x": -1 }), "read it as an option"),
+            (json!({ "x": "a\u{0}b" }), "must not hold a NUL"),
             (json!({}), "no payload.x"),
             (json!({ "x": null }), "no payload.x"),
             (json!("x"), "no payload.x"),
@@ -145,7 +146,7 @@ mod tests {
             let error = filled(&["run", "{{payload.x}}"], payload.clone()).unwrap_err();
             assert!(error.contains(why), "{payload}: {error}");
         }
-        // A value cannot make itself the word that ends the options.
+        // A value cannot become the `--` that ends the options.
         assert!(filled(&["run", "{{payload.0}}", "{{payload.1}}"], json!(["a", "--"])).is_err());
     }
 }

@@ -1,9 +1,9 @@
-//! What is different each time: made the same before it is kept, or left out of the comparison.
+//! Masks the parts of an output that differ each time, or leaves them out of the comparison.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Replaces what is different each time by something of the same length that is always the same.
+/// Replaces parts that differ each time with fixed text of the same length.
 pub(crate) struct Masks {
     host: String,
     dir: String,
@@ -37,7 +37,7 @@ impl Masks {
         masked
     }
 
-    /// What the text begins with, if that is an id, a moment, a hash or a token: its length, and what stands for it.
+    /// The length and the replacement of an id, a moment, a hash or a token at the start of the text.
     fn word(&mut self, text: &str) -> Option<(usize, String)> {
         if fits(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
             let next = self.ids.len() + 1;
@@ -54,7 +54,7 @@ impl Masks {
     }
 }
 
-/// Whether a text begins with signs of this sort: `x` a digit in hex, `d` a digit, anything else itself.
+/// Whether a text begins with a pattern: `x` is a hex digit, `d` a digit, any other character itself.
 fn fits(text: &str, sort: &str) -> bool {
     text.len() >= sort.len()
         && text.bytes().zip(sort.bytes()).all(|(sign, sort)| match sort {
@@ -64,12 +64,12 @@ fn fits(text: &str, sort: &str) -> bool {
         })
 }
 
-/// Whether two outputs say the same, however long things took and however wide columns are. Whether somebody looked in
-/// time to see a short run running is chance.
+/// Whether two outputs are the same, apart from durations and column widths. A short attempt may end before the program
+/// sees it run, so the line `running` is optional.
 pub(crate) fn same(one: &str, other: &str) -> bool {
-    let told =
-        |text: &str| -> Vec<String> { text.lines().map(plain).filter(|line| line != "2> runs").collect() };
-    told(one) == told(other)
+    let lines =
+        |text: &str| -> Vec<String> { text.lines().map(plain).filter(|line| line != "2> running").collect() };
+    lines(one) == lines(other)
 }
 
 fn plain(line: &str) -> String {
@@ -86,7 +86,7 @@ fn plain(line: &str) -> String {
     words.join(" ")
 }
 
-/// `12s,` without the number.
+/// Replaces a duration such as `12s,` with `~,`.
 fn without_duration(word: &str) -> String {
     let bare = word.trim_end_matches([',', '.', ';', ')']);
     let is_duration = bare.starts_with(|sign: char| sign.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! Pages with commands and what comes of them.
+//! Pages with commands and their outputs.
 
 mod masks;
 
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::served::serve;
 use masks::{Masks, same};
 
-/// Runs the commands of a page and compares, or with `UPDATE=1` writes, what comes of them.
+/// Runs the commands of a page and compares their outputs. With `UPDATE=1` it writes the outputs.
 pub(crate) fn check(file: &str) {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
     let dir = tempfile::tempdir().unwrap();
@@ -28,7 +28,7 @@ pub(crate) fn check(file: &str) {
         let expected = step.output.join("\n");
         assert!(
             same(&expected, output),
-            "{file}: $ {}\nexpected:\n{expected}\n\ncame:\n{output}",
+            "{file}: $ {}\nexpected:\n{expected}\n\nactual:\n{output}",
             step.command
         );
     }
@@ -39,7 +39,7 @@ struct Step<'a> {
     output: Vec<&'a str>,
 }
 
-/// The first block of that sort.
+/// The first block of a language.
 fn block<'a>(text: &'a str, sort: &str) -> &'a str {
     let after = text.split_once(&format!("```{sort}\n")).map(|(_, rest)| rest);
     after.and_then(|rest| rest.split_once("```")).map(|(block, _)| block).unwrap_or_default()
@@ -60,7 +60,7 @@ fn steps(text: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// The page with other outputs; one that says the same stays as it is.
+/// The page with new outputs. An output that is the same stays unchanged.
 fn rewritten(text: &str, outputs: &[String]) -> String {
     let (steps, mut number) = (steps(text), 0);
     let mut page = String::new();
@@ -85,7 +85,7 @@ fn rewritten(text: &str, outputs: &[String]) -> String {
     page
 }
 
-/// What comes of each command in one shell, so that variables last.
+/// The output of each command. One shell runs them all, so that variables last.
 fn run(dir: &Path, url: &str, commands: &[&str]) -> Vec<String> {
     let outside = tempfile::tempdir().unwrap();
     let place = |name: &str, number: usize| outside.path().join(format!("{name}.{number}"));

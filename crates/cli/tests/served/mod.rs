@@ -1,24 +1,23 @@
-//! A server in a process of its own, which ends with the test.
+//! A server in its own process, which ends with the test.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The server.
 pub(crate) struct Served {
     process: Child,
     /// `http://127.0.0.1:port`.
     pub(crate) url: String,
 }
 
-/// The program, with nothing from the environment of whoever runs the tests.
+/// The program, with no variable of the test's environment but `PATH`.
 pub(crate) fn laneway(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
     command.current_dir(dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
 }
 
-/// Starts a server in `dir`, on what `laneway.hcl` says there.
+/// Starts a server with `laneway.hcl` in `dir`.
 pub(crate) fn serve(dir: &Path, listen: &str) -> Served {
     let mut command = laneway(dir);
     command.args(["serve", "--json", "--log", "error", "--listen", listen]);
@@ -31,7 +30,7 @@ pub(crate) fn serve(dir: &Path, listen: &str) -> Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Told to stop, it stops its programs too; a page that runs any says how long they may take.
+        // SIGTERM lets the server stop its programs, within the grace of its configuration.
         let pid = self.process.id().to_string();
         drop(Command::new("kill").args(["-TERM", &pid]).status());
         drop(self.process.wait());

@@ -1,4 +1,4 @@
-//! A server that is away, and a worker that leaves.
+//! Workers while the server is away, and workers that stop.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::common::{HELD, Process, ended, fifo, laneway, serve, serve_at, submit, worker, worker_with};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outcome_that_could_not_be_told_is_told_after_the_servers_restart() {
+async fn a_worker_reports_an_outcome_after_the_servers_restart() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"data\"");
     let worker = worker(dir.path(), &served, "w", HELD);
@@ -33,10 +33,10 @@ async fn an_outcome_that_could_not_be_told_is_told_after_the_servers_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn told_to_stop_it_takes_no_more_and_ends_what_it_has() {
+async fn a_stopping_worker_finishes_its_attempts_and_claims_no_more() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
-    // One at a time, so that no claim is under way that could meet the signal.
+    // With a concurrency of one, no claim runs when the signal comes.
     let worker = worker(dir.path(), &served, "w", HELD);
     let pipe = fifo(dir.path(), "pipe");
     let accepted = submit(&served.client, "held", json!({ "pipe": pipe })).await;
@@ -55,20 +55,20 @@ async fn told_to_stop_it_takes_no_more_and_ends_what_it_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_end_within_the_grace_is_stopped_and_goes_to_others() {
+async fn a_stopping_worker_leaves_attempts_that_outlast_the_grace_to_others() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
     let first =
         worker(dir.path(), &served, "first", &format!("lease = \"1s\"\ndrain_grace = \"100ms\"\n{HELD}"));
     let pipe = fifo(dir.path(), "pipe");
-    // Open both ways, so that the reader waits for a line.
+    // The test also opens the reading end, so that the program waits for a line.
     let mut held = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
     let accepted = submit(&served.client, "held", json!({ "pipe": pipe })).await;
     first.says("starts");
     first.signal("-TERM");
-    let (code, told) = first.ends();
+    let (code, summary) = first.ends();
     assert_eq!(
-        (code, told.as_str()),
+        (code, summary.as_str()),
         (Some(0), "1 claimed, 0 completed, 0 failed, 0 stale, 1 left to others\n")
     );
     let _second = worker(dir.path(), &served, "second", HELD);
@@ -79,7 +79,7 @@ async fn what_does_not_end_within_the_grace_is_stopped_and_goes_to_others() {
 }
 
 #[test]
-fn a_server_that_is_away_is_asked_less_and_less_often() {
+fn a_worker_waits_longer_after_each_failed_claim() {
     let dir = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -87,10 +87,10 @@ fn a_server_that_is_away_is_asked_less_and_less_often() {
     std::fs::write(&file, HELD).unwrap();
     let _worker = worker_with(dir.path(), &address, "w", &file);
     let mut asked = Vec::new();
-    // Each is taken and hung up on at once.
+    // Accept each connection and close it at once.
     while asked.len() < 6 {
         let connection = listener.accept().unwrap();
-        // Its pause begins when it is hung up on, and not before.
+        // The worker's pause begins when the connection is closed.
         asked.push(Instant::now());
         drop(connection);
     }
@@ -102,7 +102,7 @@ fn a_server_that_is_away_is_asked_less_and_less_often() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn asked_to_work_until_idle_it_ends_when_all_is_done() {
+async fn with_until_idle_a_worker_ends_when_no_task_is_left() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
     for number in 0..7 {
@@ -122,14 +122,14 @@ async fn asked_to_work_until_idle_it_ends_when_all_is_done() {
         "--url",
         &url,
     ]);
-    let (code, told) = Process::start(command).ends();
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let (code, summary) = Process::start(command).ends();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(code, Some(0));
-    assert_eq!(told, json!({ "claimed": 7, "completed": 7, "failed": 0, "stale": 0, "left": 0 }));
+    assert_eq!(summary, json!({ "claimed": 7, "completed": 7, "failed": 0, "stale": 0, "left": 0 }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn told_to_stop_it_hears_the_claim_that_is_under_way_and_does_what_it_brings() {
+async fn a_stopping_worker_runs_the_tasks_of_an_open_claim() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
     std::fs::write(dir.path().join("worker.hcl"), "handler \"copy\" { command = [\"cat\"] }").unwrap();

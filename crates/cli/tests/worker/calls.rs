@@ -1,4 +1,4 @@
-//! The client against a real server: every read, every sort of refusal, events over a restart.
+//! The client against a real server: every read, every kind of refusal, events across a restart.
 
 use laneway_client::protocol::{ChatRequest, Code, LettersSelector, NewSchedule, NewToken, Scope};
 use laneway_client::{AskKind, AskOptions, ChartQuery, Client, Error, RetryPolicy, TasksQuery, Watch};
@@ -11,7 +11,7 @@ fn ask(message: &str) -> ChatRequest {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_that_the_server_answers_is_understood() {
+async fn the_client_decodes_every_answer_of_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(
         dir.path(),
@@ -132,7 +132,7 @@ async fn refusals_are_values_with_the_exit_code_of_a_command_line() {
     let full = client.slot(&slot).await.unwrap_err();
     assert_eq!((full.code(), full.exit_code()), (Some(Code::AtCapacity), 3));
     assert!(full.problem().unwrap().retry_after_ms.is_some());
-    let unknown = client.agent("nobody").await.unwrap_err();
+    let unknown = client.agent("missing").await.unwrap_err();
     assert_eq!((unknown.code(), unknown.exit_code()), (Some(Code::NotFound), 1));
     let wrong = client.submit(&task("", Value::Null), None).await.unwrap_err();
     assert_eq!((wrong.code(), wrong.exit_code()), (Some(Code::Invalid), 2));
@@ -157,9 +157,9 @@ async fn a_read_is_repeated_until_the_server_is_back_and_events_go_on() {
     let reading = tokio::spawn(async move { patient.task(&before.id).await });
     let served = serve_at(dir.path(), &address);
     assert_eq!(reading.await.unwrap().unwrap().kind, "k");
-    let mut told = Vec::new();
-    let heard = async {
-        // The one that comes after the restart is heard on the stream that was opened before.
+    let mut seen = Vec::new();
+    let reading = async {
+        // The stream from before the restart brings the events of a task submitted after it.
         let mut after = None;
         loop {
             let event = events.next().await.unwrap().unwrap();
@@ -167,18 +167,17 @@ async fn a_read_is_repeated_until_the_server_is_back_and_events_go_on() {
                 after = Some(submit(&served.client, "k", Value::Null).await.id);
             }
             let is_it = after.as_ref().is_some_and(|id| event.data["task_id"] == id.as_str());
-            told.push(event.event);
+            seen.push(event.event);
             if is_it {
                 break;
             }
         }
     };
-    let heard = tokio::time::timeout(PATIENCE, heard).await.is_ok();
-    assert!(heard, "{told:?}");
+    assert!(tokio::time::timeout(PATIENCE, reading).await.is_ok(), "{seen:?}");
 }
 
 #[test]
-fn a_wrong_token_and_a_wrong_file_end_a_worker_with_why() {
+fn a_wrong_token_and_a_wrong_file_end_a_worker_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let tokens = ["token", "create", "--subject", "a", "--scope", "worker"];
     assert!(laneway(dir.path()).args(tokens).output().unwrap().status.success());
@@ -192,7 +191,7 @@ fn a_wrong_token_and_a_wrong_file_end_a_worker_with_why() {
     let (code, why) = end(&["--lanes", "external", "--url", &url, "--token", "no.such", "--log", "error"]);
     assert!(code == Some(1) && why.contains("UNAUTHORIZED"), "{why}");
     let (code, why) = end(&["--url", &url]);
-    assert!(code == Some(2) && why.contains("Give --lanes"), "{why}");
+    assert!(code == Some(2) && why.contains("--lanes"), "{why}");
     let (code, why) = end(&["--config", "none.hcl"]);
     assert!(code == Some(2) && why.contains("none.hcl"), "{why}");
     std::fs::write(dir.path().join("worker.hcl"), "handler \"k\" { command = [\"no-such-program\"] }")

@@ -1,4 +1,4 @@
-//! Workers that are killed and paused at random.
+//! Workers that the test kills and pauses at random.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::common::{PATIENCE, Process, Served, serve, task, worker};
 
 const TASKS: usize = 1000;
-/// The completions between two accidents.
+/// How many completions lie between two accidents.
 const BETWEEN: usize = 60;
 const SERVER: &str = r#"
     lane "global"   { max_concurrency = 64 }
@@ -35,7 +35,7 @@ fn file(log: &std::path::Path) -> String {
     )
 }
 
-/// Waits until `enough` tasks are done; looks after some events, and now and then.
+/// Waits until `enough` tasks are done. Checks after 20 events, or after 200 ms.
 async fn done(client: &Client, events: &mut Events, enough: usize) {
     let waited = async {
         while (client.group("all").await.unwrap().done as usize) < enough {
@@ -47,16 +47,16 @@ async fn done(client: &Client, events: &mut Events, enough: usize) {
             drop(tokio::time::timeout(Duration::from_millis(200), some).await);
         }
     };
-    tokio::time::timeout(PATIENCE * 2, waited).await.expect("work goes on");
+    tokio::time::timeout(PATIENCE * 2, waited).await.expect("tasks complete");
 }
 
-/// How often each task was completed, as the workers heard it from the server.
+/// How often the server accepted the completion of each task, by the workers' logs.
 fn completions(lines: &[String]) -> BTreeMap<String, u32> {
     let mut times = BTreeMap::new();
     for line in lines {
-        let said: Value = serde_json::from_str(line).unwrap();
-        if said["message"] == "ended" && said["is_success"] == true && said["reported"] == "Accepted" {
-            *times.entry(said["task"].as_str().unwrap().to_owned()).or_default() += 1;
+        let record: Value = serde_json::from_str(line).unwrap();
+        if record["message"] == "ended" && record["is_success"] == true && record["reported"] == "Accepted" {
+            *times.entry(record["task"].as_str().unwrap().to_owned()).or_default() += 1;
         }
     }
     times
@@ -70,7 +70,7 @@ struct Accidents<'a> {
     random: Random,
     kills: u32,
     pauses: u32,
-    /// What the workers that were killed had said.
+    /// The logs of killed workers.
     lines: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ impl Accidents<'_> {
         self.workers[which].signal("-CONT");
     }
 
-    /// What is claimed now, each task with its attempt.
+    /// The claimed tasks, each with the number of its attempt.
     async fn held(&self) -> Vec<(String, u32)> {
         let query = TasksQuery { status: Some("running".into()), limit: Some(100), ..TasksQuery::default() };
         let tasks = self.served.client.tasks(&query).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_thousand_tasks_are_each_completed_once_although_workers_are_killed_an
         client.submit(&asked, None).await.unwrap();
     }
 
-    // One that sleeps over its lease for sure: what it has to say comes too late.
+    // This worker reports after its lease has lapsed.
     let mut claim = ClaimBody::new("sleeper", vec!["external".to_owned()]);
     claim.lease_ms = Some(1000);
     let overslept = client.claim(&claim).await.unwrap().tasks.remove(0);
@@ -148,8 +148,8 @@ async fn a_thousand_tasks_are_each_completed_once_although_workers_are_killed_an
     let mut seen: Vec<usize> = runs.lines().map(|line| line.parse().unwrap()).collect();
     seen.sort_unstable();
     seen.dedup();
-    assert_eq!(seen, (0..TASKS).collect::<Vec<_>>(), "each was run");
-    // Not vacuous: workers died and slept with work in their hands.
+    assert_eq!(seen, (0..TASKS).collect::<Vec<_>>(), "each task ran");
+    // The test is not vacuous: the accidents hit workers with running attempts.
     assert!(kills >= 4 && pauses >= 4, "{kills} {pauses}");
     assert!(runs.lines().count() > TASKS, "runs {}", runs.lines().count());
     let late = CompleteBody {

@@ -1,4 +1,4 @@
-//! A server and workers in processes of their own, which end with the test.
+//! A server and workers in their own processes, which end with the test.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use laneway_client::protocol::{AcceptedTask, TaskRequest, TaskView};
 use laneway_client::{Client, Watch};
 use serde_json::Value;
 
-/// Patience of the tests: only what hangs takes so long.
+/// How long a test waits. Only a failure reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn laneway(dir: &Path) -> Command {
@@ -25,7 +25,7 @@ pub(crate) fn laneway(dir: &Path) -> Command {
 /// A process that ends with the test.
 pub(crate) struct Process {
     child: Child,
-    /// What it says on standard error, line by line.
+    /// The lines of standard error.
     lines: mpsc::Receiver<String>,
 }
 
@@ -42,17 +42,17 @@ impl Process {
         signal_to(signal, self.child.id());
     }
 
-    /// All that it has said and nobody has read.
+    /// The lines that the process has written since the last read.
     pub(crate) fn said(&self) -> Vec<String> {
         self.lines.try_iter().collect()
     }
 
-    /// All that it says until it ends.
+    /// All further lines, until the process ends.
     pub(crate) fn says_until_its_end(&self) -> Vec<String> {
         self.lines.iter().collect()
     }
 
-    /// Waits until it says something that contains `words`.
+    /// Waits for a line that contains `words`.
     pub(crate) fn says(&self, words: &str) -> String {
         let end = Instant::now() + PATIENCE;
         let mut said = Vec::new();
@@ -62,10 +62,10 @@ impl Process {
             }
             said.push(line);
         }
-        panic!("never said {words:?}, but: {said:#?}");
+        panic!("no line contains {words:?}: {said:#?}");
     }
 
-    /// Waits for its end: the exit code and what it wrote to standard output.
+    /// Waits for the end of the process, and returns its exit code and standard output.
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let mut stdout = String::new();
         std::io::Read::read_to_string(&mut self.child.stdout.take().unwrap(), &mut stdout).unwrap();
@@ -85,7 +85,7 @@ pub(crate) fn signal_to(signal: &str, process: u32) -> bool {
     Command::new("kill").args([signal, &process]).stderr(Stdio::null()).status().unwrap().success()
 }
 
-/// A server in a directory of its own.
+/// A server and a client of it.
 pub(crate) struct Served {
     pub(crate) process: Process,
     pub(crate) address: String,
@@ -97,7 +97,7 @@ pub(crate) fn serve(dir: &Path, config: &str) -> Served {
     serve_at(dir, "127.0.0.1:0")
 }
 
-/// A server at a given address, with the file that is there.
+/// Starts a server at an address, with the file in `dir`.
 pub(crate) fn serve_at(dir: &Path, listen: &str) -> Served {
     let mut command = laneway(dir);
     command.args(["serve", "--listen", listen, "--log", "error"]);
@@ -109,7 +109,7 @@ pub(crate) fn serve_at(dir: &Path, listen: &str) -> Served {
     Served { process, address, client }
 }
 
-/// A worker with this file.
+/// Starts a worker with a configuration.
 pub(crate) fn worker(dir: &Path, served: &Served, name: &str, config: &str) -> Process {
     let file = dir.join(format!("{name}.hcl"));
     std::fs::write(&file, config).unwrap();
@@ -141,12 +141,12 @@ pub(crate) async fn ended(client: &Client, id: &str) -> TaskView {
     tokio::time::timeout(PATIENCE, follow).await.unwrap_or_else(|_| panic!("task {id} does not end"))
 }
 
-/// A pipe with a name: whoever reads it waits for whoever writes it, and the other way round.
+/// A named pipe: its reader waits for its writer, and its writer for its reader.
 pub(crate) fn fifo(dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(name);
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     path
 }
 
-/// A handler that reads a line from the pipe in its payload: it runs for as long as the test wants.
+/// A handler that runs until the test writes a line to the pipe in its payload.
 pub(crate) const HELD: &str = r#"handler "held" { command = ["sh", "-c", "read line < \"$1\"; echo \"$line\"", "--", "{{payload.pipe}}"] }"#;

@@ -1,4 +1,4 @@
-//! Attempts that must end: cancelled, lost, out of time.
+//! Attempts that must end: cancelled, timed out, or with a lapsed lease.
 
 use std::path::Path;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::common::{PATIENCE, ended, fifo, serve, serve_at, signal_to, submit, task, worker};
 
-/// A program with a child and a grandchild that do not listen to SIGTERM; it tells their numbers through a pipe.
+/// A program with a child and a grandchild that ignore SIGTERM. It writes their process ids to a pipe.
 fn file(dir: &Path) -> String {
     let stubborn = dir.join("stubborn");
     let script = "trap '' TERM\n(trap '' TERM; (trap '' TERM; echo $$ > \"$1.x\"; exec sleep 1000) & exec sleep 1001) &\n\
@@ -19,13 +19,13 @@ fn file(dir: &Path) -> String {
     )
 }
 
-/// The number of the group that a program leads, told through the pipe.
+/// The process group of the program, read from the pipe.
 fn group(pipe: &Path) -> u32 {
-    let told = std::fs::read_to_string(pipe).unwrap();
-    told.split_whitespace().next().unwrap().parse().unwrap()
+    let ids = std::fs::read_to_string(pipe).unwrap();
+    ids.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// The living members of a group, by what the system says.
+/// The living members of a process group, by `/proc`.
 fn members(group: u32) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let stats = processes.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
@@ -62,7 +62,7 @@ async fn cancelling_a_task_ends_the_whole_process_group_grandchildren_included()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_takes_too_long_is_ended_here_and_there() {
+async fn a_timeout_ends_the_attempt_and_its_process_group() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
     let _worker = worker(dir.path(), &served, "w", &file(dir.path()));
@@ -78,14 +78,14 @@ async fn a_task_that_takes_too_long_is_ended_here_and_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_whose_lease_is_lost_is_ended_and_says_nothing() {
+async fn a_lost_lease_ends_the_attempt_without_a_report() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
     let worker = worker(dir.path(), &served, "w", &file(dir.path()));
     let pipe = fifo(dir.path(), "pipe");
     submit(&served.client, "stubborn", json!({ "pipe": pipe })).await;
     let group = group(&pipe);
-    // A server that has forgotten everything knows nothing of the lease.
+    // With its store in memory, the restarted server does not know the lease.
     let address = served.address.clone();
     drop(served);
     let _served = serve_at(dir.path(), &address);
@@ -94,7 +94,7 @@ async fn a_run_whose_lease_is_lost_is_ended_and_says_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_ended_when_nobody_can_say_that_it_is_still_this_workers() {
+async fn an_attempt_ends_when_no_server_renews_its_lease() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
     let worker = worker(dir.path(), &served, "w", &file(dir.path()));

@@ -1,4 +1,4 @@
-//! The guide for workers: what it shows is read, checked and run.
+//! The worker guide: the tests check and run its samples.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ fn samples(language: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_file_in_the_guide_is_read() {
+fn every_file_in_the_guide_is_valid() {
     let files = samples("hcl");
     assert!(files.len() >= 3);
     for file in files {
@@ -23,7 +23,7 @@ fn every_file_in_the_guide_is_read() {
 }
 
 #[test]
-fn the_refusals_in_the_guide_are_those_that_are_given() {
+fn the_guide_shows_the_refusals_of_the_program() {
     let dir = tempfile::tempdir().unwrap();
     let file = "handler \"say\" { command = [\"sh\", \"-c\", \"echo {{payload.text}}\"] }";
     std::fs::write(dir.path().join("worker.hcl"), file).unwrap();
@@ -32,9 +32,9 @@ fn the_refusals_in_the_guide_are_those_that_are_given() {
     assert_eq!(samples("text"), [String::from_utf8(output.stderr).unwrap()]);
 }
 
-/// The sample in Rust is the one that is compiled with the documentation of the crate.
+/// The documentation test of the client compiles the same sample.
 #[test]
-fn the_sample_in_rust_is_one_that_compiles() {
+fn the_rust_sample_compiles() {
     let source = include_str!("../../../client/src/worker/mod.rs");
     let compiled: String = source
         .lines()
@@ -46,7 +46,7 @@ fn the_sample_in_rust_is_one_that_compiles() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_file_and_the_first_commands_do_what_the_guide_says() {
+async fn the_first_file_and_the_first_commands_of_the_guide_work() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
     std::fs::write(dir.path().join("worker.hcl"), samples("hcl")[0]).unwrap();

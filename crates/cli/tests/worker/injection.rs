@@ -1,4 +1,4 @@
-//! Payloads, kinds and arguments that try to be more than that.
+//! Payloads and kinds that try to inject commands, options or variables.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::common::{Served, ended, serve, submit, task, worker};
 const SHOW: &str =
     "#!/bin/sh\nfor word in \"$@\"; do printf '%s\\037' \"$word\"; done\nprintf '%s\\037' \"$PWD\"\ncat\n";
 
-/// What must come through as it is, wherever it stands.
+/// Values that must arrive unchanged in every position.
 fn corpus() -> Vec<String> {
     let mut corpus: Vec<String> = [
         "; touch CANARY",
@@ -66,7 +66,7 @@ fn corpus() -> Vec<String> {
     corpus
 }
 
-/// What could change what a command does, and is refused where an option could stand.
+/// Values that look like options. The worker refuses them where the program would read an option.
 const OPTIONS: &[&str] =
     &["-", "--", "-rf", "--help", "-o CANARY", "--output=CANARY", "-c touch CANARY", "-\n", "--=x"];
 
@@ -147,11 +147,11 @@ impl Room {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_runs_but_what_was_configured_whatever_a_payload_holds() {
+async fn a_payload_cannot_change_the_command() {
     let room = room();
     let before = listing(room.dir.path());
     for value in corpus() {
-        // What a payload says about commands, directories and variables is for nobody.
+        // The worker ignores commands, directories and variables in a payload.
         let payload = json!({
             "x": value, "y": value, "command": ["touch", "CANARY"], "cwd": "/", "dir": "..", "shell": true,
             "env": { "PATH": "/nowhere", "LD_PRELOAD": "CANARY" },
@@ -180,21 +180,25 @@ async fn nothing_runs_but_what_was_configured_whatever_a_payload_holds() {
         assert!(error.contains("payload.x begins with '-'"), "{value}: {error}");
         let (status, result, error) = room.run("show", json!({ "x": "x", "y": value })).await;
         assert_eq!(status, "completed", "{value}: {error}");
-        assert_eq!(result.as_str().unwrap().split('\u{1f}').nth(3), Some(*value), "behind -- it is a word");
+        assert_eq!(
+            result.as_str().unwrap().split('\u{1f}').nth(3),
+            Some(*value),
+            "after -- it is an argument"
+        );
     }
     for (payload, why) in [
-        (json!({ "x": "a\u{0}b", "y": "y" }), "payload.x holds a NUL"),
+        (json!({ "x": "a\u{0}b", "y": "y" }), "payload.x must not hold a NUL"),
         (json!({ "y": "y" }), "no payload.x"),
         (json!("x"), "no payload.x"),
     ] {
         let (status, _, error) = room.run("show", payload).await;
         assert!(status == "failed" && error.contains(why), "{error}");
     }
-    assert_eq!(listing(room.dir.path()), before, "nothing was made anywhere");
+    assert_eq!(listing(room.dir.path()), before, "no file was created");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kinds_without_a_handler_are_not_taken_whatever_they_are_called() {
+async fn a_worker_claims_no_kind_without_a_handler() {
     let room = room();
     let client = &room.served.client;
     let before = listing(room.dir.path());
@@ -212,13 +216,13 @@ async fn kinds_without_a_handler_are_not_taken_whatever_they_are_called() {
     ];
     let mut waiting = Vec::new();
     for kind in kinds {
-        // The server may refuse a name; what it takes must stay where it is.
+        // The server may refuse a name. An accepted task must stay in its lane.
         if let Ok(accepted) = client.submit(&task(kind, json!("touch CANARY")), None).await {
             waiting.push(accepted.id);
         }
     }
     assert!(waiting.len() >= 5, "only {} kinds were tried", waiting.len());
-    // Asked for after all of them, and done: the worker has passed them over.
+    // The worker runs this later task, so it has skipped the others.
     assert_eq!(room.run("stdin", json!("last")).await.0, "completed");
     for id in waiting {
         let view = client.task(&id).await.unwrap();
@@ -228,7 +232,7 @@ async fn kinds_without_a_handler_are_not_taken_whatever_they_are_called() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_get_the_variables_that_were_allowed_and_no_more_than_their_limits() {
+async fn programs_get_only_allowed_variables_and_run_under_their_limits() {
     let room = room();
     let (_, result, _) = room.run("env", json!({ "SECRET": 1 })).await;
     let mut names: Vec<&str> =
@@ -238,6 +242,6 @@ async fn programs_get_the_variables_that_were_allowed_and_no_more_than_their_lim
 
     let (status, result, error) = room.run("limit", Value::Null).await;
     let limits: Vec<&str> = result.as_str().unwrap_or_default().split_whitespace().collect();
-    // Files are counted in blocks of 512 bytes, as POSIX has it.
+    // `ulimit -f` counts blocks of 512 bytes, as POSIX requires.
     assert_eq!(limits, ["20", "7", "524288", "2048", "0"], "{status} {error}");
 }

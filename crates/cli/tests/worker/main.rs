@@ -1,4 +1,4 @@
-//! `laneway worker` and the client as people run them: real processes, real kills, a real server.
+//! `laneway worker` and the client with real processes, real kills and a real server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod away;

@@ -1,4 +1,4 @@
-//! The loop of a worker with handlers in Rust.
+//! A worker with handlers in Rust.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::common::{ended, serve, submit};
 
-/// A worker on a thread of this process, until the sender is used.
+/// Runs a worker in this process, until the test sends on the channel.
 fn start(worker: Worker) -> (oneshot::Sender<()>, JoinHandle<Tally>) {
     let (stop, stopped) = oneshot::channel();
     let working = tokio::spawn(async move { worker.run(async { drop(stopped.await) }).await.unwrap() });
@@ -22,14 +22,14 @@ fn crew(client: &Client) -> Worker {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn progress_results_failures_and_panics_are_told() {
+async fn a_worker_reports_progress_results_failures_and_panics() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
     let client = &served.client;
     let worker = crew(client)
         .handler("steps", |attempt: Attempt| async move {
             attempt.progress(json!({ "percent": 50 }));
-            // Goes on when the progress has been seen: the task is cancelled by whoever saw it.
+            // The test cancels the task when it sees the progress.
             let reason = attempt.stopped().await;
             Err(AttemptFailure::new(reason))
         })
@@ -44,16 +44,16 @@ async fn progress_results_failures_and_panics_are_told() {
 
     let steps = submit(client, "steps", Value::Null).await;
     let mut events = client.events(Watch::task(&steps.id)).await.unwrap();
-    let mut told = Vec::new();
+    let mut names = Vec::new();
     while let Some(event) = events.next().await.unwrap() {
         if event.event == "progress" {
             assert_eq!(event.data["progress"]["percent"], 50, "{}", event.data);
             client.cancel(&steps.id).await.unwrap();
         }
-        told.push(event.event);
+        names.push(event.event);
     }
-    assert_eq!(told.last().map(String::as_str), Some("done"), "{told:?}");
-    assert!(told.contains(&"progress".to_owned()) && told.contains(&"cancelled".to_owned()), "{told:?}");
+    assert_eq!(names.last().map(String::as_str), Some("done"), "{names:?}");
+    assert!(names.contains(&"progress".to_owned()) && names.contains(&"cancelled".to_owned()), "{names:?}");
 
     let double = submit(client, "double", json!(21)).await;
     assert_eq!(ended(client, &double.id).await.result, Some(json!(42)));
@@ -70,7 +70,7 @@ async fn progress_results_failures_and_panics_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_to_a_turn_reaches_its_handler() {
+async fn steering_reaches_the_handler_of_a_turn() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"\nagent \"builder\" { external = true }");
     let client = &served.client;
@@ -88,7 +88,7 @@ async fn what_is_said_to_a_turn_reaches_its_handler() {
     while let Some(event) = events.next().await.unwrap() {
         match event.event.as_str() {
             "progress" => {
-                // Steering is taken from the first call on, which may come a moment after the progress.
+                // The handler accepts steering from its first call on, which may come shortly after the progress.
                 while client.steer("s", "left, not right").await.is_err() {}
             }
             "completed" => result = event.data["result"].clone(),
@@ -101,7 +101,7 @@ async fn what_is_said_to_a_turn_reaches_its_handler() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_could_never_work_says_so_at_once() {
+async fn a_worker_with_wrong_settings_fails_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
     let never = std::future::pending::<()>;

@@ -1,4 +1,4 @@
-//! Handlers that are services, and programs that talk line by line.
+//! Handlers that are HTTP services, and programs that speak `jsonl`.
 
 use laneway_client::protocol::ChatRequest;
 use laneway_client::{AskKind, AskOptions};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Process, ended, laneway, serve, submit, worker};
 
-/// Says how far it is, waits for what is said to it, and says what it heard.
+/// A program that reports progress, waits for a steering message, and repeats it in its result.
 const LISTENER: &str = r#"read -r first
 echo "{\"type\": \"progress\", \"step\": \"listens\"}"
 read -r second
@@ -14,7 +14,7 @@ heard=$(printf '%s' "$second" | sed 's/.*"text":"\([^"]*\)".*/\1/')
 echo "{\"type\": \"result\", \"result\": {\"first\": $first, \"heard\": \"$heard\"}}"
 "#;
 
-/// A worker for all lanes of agents, and the lane `external`.
+/// Starts a worker for the lanes of all agents and the lane `external`.
 fn start(dir: &std::path::Path, address: &str, file: &str) -> Process {
     std::fs::write(dir.join("worker.hcl"), file).unwrap();
     let mut command = laneway(dir);
@@ -42,7 +42,7 @@ async fn a_service_gets_the_payload_and_its_answer_is_the_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_talks_line_by_line_tells_progress_and_hears_what_is_said_to_its_turn() {
+async fn a_jsonl_program_reports_progress_and_gets_steering() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"\nagent \"builder\" { external = true }");
     let client = &served.client;
@@ -72,17 +72,17 @@ async fn a_program_that_talks_line_by_line_tells_progress_and_hears_what_is_said
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn how_a_program_ended_is_told_in_words() {
+async fn the_error_names_the_exit_code_or_the_signal_of_a_program() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
     let file = "handler \"code\" { command = [\"sh\", \"-c\", \"exit 7\"] }\n\
                 handler \"signal\" { command = [\"sh\", \"-c\", \"kill -KILL $$\"] }";
     let _worker = worker(dir.path(), &served, "w", file);
-    for (kind, told) in
+    for (kind, error) in
         [("code", "the program ended with exit code 7"), ("signal", "the program ended with signal 9")]
     {
         let accepted = submit(&served.client, kind, json!(null)).await;
         let view = ended(&served.client, &accepted.id).await;
-        assert_eq!(view.error.as_deref(), Some(told));
+        assert_eq!(view.error.as_deref(), Some(error));
     }
 }

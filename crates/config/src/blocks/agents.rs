@@ -8,8 +8,8 @@ use crate::fields::Fields;
 use crate::formats::Entry;
 use crate::report::{Report, nearest};
 
-/// Reads all agents; what they say about their lanes goes to `lanes`. The answer also holds every name that
-/// has a block, also one in which something is wrong.
+/// Reads all agents, and puts the settings of their lanes into `lanes`. Also returns the names of all blocks, even of
+/// blocks with errors.
 pub(crate) fn agents(
     report: &mut Report,
     top: &mut Fields<'_>,
@@ -29,7 +29,7 @@ fn agent(report: &mut Report, entry: &Entry, lanes: &mut Lanes) -> Option<AgentC
     let mut fields = Fields::of(report, &block, "", &entry.node)?;
     let runner = runner(report, &mut fields, true);
     let further = further_lanes(report, &mut fields);
-    // A name that cannot be taken is no reason to leave the rest of the block unread.
+    // A wrong name must not hide errors in the rest of the block.
     let lane = name.as_ref().map_or_else(|| "agent:unnamed".to_owned(), |name| format!("agent:{name}"));
     if let Ok(lane) = Pattern::new(lane) {
         take_settings(report, &mut fields, lanes.lane(&lane));
@@ -38,7 +38,7 @@ fn agent(report: &mut Report, entry: &Entry, lanes: &mut Lanes) -> Option<AgentC
     Some(AgentConfig { name: name?, runner: runner?, lanes: further })
 }
 
-/// A name that, with `agent:` before it, is the name of a lane.
+/// Reads the name of an agent, which must be the name of a lane after `agent:`.
 fn agent_name(report: &mut Report, block: &str, entry: &Entry) -> Option<Name> {
     if entry.key.contains('/') {
         report.wrong(entry.line, block, "the name", "must not contain a '/'");
@@ -48,7 +48,7 @@ fn agent_name(report: &mut Report, block: &str, entry: &Entry) -> Option<Name> {
         report.wrong(entry.line, block, "the name", "must not begin or end with a space");
         return None;
     }
-    // Both lanes have a prefix; the longer one decides what fits.
+    // An agent has the lanes `agent:` and `task:`, and the longer prefix leaves less room for the name.
     let name = LaneName::new(format!("agent:{}", entry.key)).and_then(|_| Name::new(entry.key.as_str()));
     name.map_err(|error| report.contradiction(entry.line, block, error.to_string())).ok()
 }
@@ -66,7 +66,7 @@ fn further_lanes(report: &mut Report, fields: &mut Fields<'_>) -> Option<Vec<Lan
             Err(error) => report.contradiction(line, &fields.block, format!("lanes: {error}")),
         }
     }
-    // A turn names the agent's lane and the session's as well.
+    // A turn also names the lanes of its agent and its session.
     let most = LANES_PER_TASK_MAX - 2;
     if lanes.len() > most {
         report.wrong(line, &fields.block, "lanes", &format!("must name at most {most} lanes"));
@@ -74,7 +74,7 @@ fn further_lanes(report: &mut Report, fields: &mut Fields<'_>) -> Option<Vec<Lan
     Some(lanes)
 }
 
-/// Reads what runs the work: exactly one of `command`, `url` and, for agents, `external` and `echo`.
+/// Reads the runner: exactly one of `command`, `url` and, for agents, `external` and `echo`.
 pub(crate) fn runner(report: &mut Report, fields: &mut Fields<'_>, agent: bool) -> Option<Runner> {
     let errors = report.errors.len();
     let command = fields.texts(report, "command", "[\"claude\", \"-p\"]");
@@ -89,26 +89,26 @@ pub(crate) fn runner(report: &mut Report, fields: &mut Fields<'_>, agent: bool) 
     let program_only = [("protocol", protocol.is_some()), ("env", env.is_some()), ("cwd", cwd.is_some())];
     if command.is_none() && !broken {
         for (key, _) in program_only.iter().filter(|(_, given)| *given) {
-            let sentence = format!("{key} belongs to a command, and there is none");
+            let sentence = format!("{key} needs a command");
             report.contradiction(report.line_of(&fields.block, key), &fields.block, sentence);
         }
     }
-    let mut said: Vec<Runner> = Vec::new();
+    let mut given: Vec<Runner> = Vec::new();
     if let Some(command) = command {
         check_program(report, fields, &command, env.as_deref());
         let protocol = protocol.unwrap_or(Protocol::Text);
-        said.push(Runner::Program(ProgramConfig { command, protocol, env, cwd: cwd.map(Into::into) }));
+        given.push(Runner::Program(ProgramConfig { command, protocol, env, cwd: cwd.map(Into::into) }));
     }
     if let Some(url) = url {
         check_url(report, fields, &url);
-        said.push(Runner::Url(url));
+        given.push(Runner::Url(url));
     }
-    said.extend(external.then_some(Runner::External));
-    said.extend(echo.then_some(Runner::Echo));
+    given.extend(external.then_some(Runner::External));
+    given.extend(echo.then_some(Runner::Echo));
     let choices = if agent { "command, url, external = true or echo = true" } else { "command or url" };
-    match said.len() {
-        1 => said.pop(),
-        // Whoever wrote `command = 3` has said which one it should be.
+    match given.len() {
+        1 => given.pop(),
+        // A wrong value such as `command = 3` is already reported.
         0 if broken => None,
         0 => {
             report.missing(fields.line, &fields.block, &format!("one of {choices}"));

@@ -1,4 +1,4 @@
-//! Settings of lanes: every key goes through the core's own list, so that there is one list.
+//! Settings of lanes. Every key goes through the core's list of settings.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use crate::formats::Value;
 use crate::report::Report;
 use crate::source::ValueSource;
 
-/// The settings of one lane, or of a pattern of lanes, and where each came from.
+/// The settings of a lane or of a pattern of lanes, each with its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// Which lanes.
+    /// The lane or the pattern.
     pub lanes: Pattern,
-    /// What was asked for; what is left out keeps its default.
+    /// The given settings. Others keep their defaults.
     pub settings: LaneSettings,
     given: Vec<Given>,
-    /// It has a block of its own, or whatever speaks for it has been copied here: nothing else speaks for it.
+    /// No pattern adds settings: the lane has its own block, or already has the settings of its pattern.
     settled: bool,
 }
 
 /// One setting that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Given {
-    /// As in [`SETTING_KEYS`].
+    /// The key, one of [`SETTING_KEYS`].
     setting: String,
     text: String,
     source: ValueSource,
 }
 
-/// `retry` of `retry.jitter`.
+/// The group of a setting: `retry` for `retry.jitter`.
 fn group(setting: &str) -> &str {
     setting.split_once('.').map_or(setting, |(group, _)| group)
 }
@@ -41,13 +41,12 @@ impl Lane {
         Lane { lanes, settings: LaneSettings::default(), given: Vec::new(), settled: false }
     }
 
-    /// The settings as the scheduler takes them.
+    /// The settings for the scheduler.
     pub fn block(&self) -> Block {
         Block { lanes: self.lanes.clone(), settings: Some(self.settings.clone()) }
     }
 
-    /// Where the setting `key` came from; a part (`retry.jitter`) from the whole (`retry`), where that was
-    /// given.
+    /// The source of the setting `key`. A part such as `retry.jitter` may come from the whole `retry`.
     pub fn source(&self, key: &str) -> ValueSource {
         self.given(key).cloned().unwrap_or(ValueSource::Default)
     }
@@ -58,19 +57,19 @@ impl Lane {
         exact.or_else(whole).map(|given| &given.source)
     }
 
-    /// Whether `group` or any part of it was given.
+    /// The source of `group` or of any part of it.
     pub(crate) fn given_within(&self, group: &str) -> Option<&ValueSource> {
         self.given.iter().find(|given| self::group(&given.setting) == group).map(|given| &given.source)
     }
 
-    /// Limits the lane, unless something was said about that.
+    /// Limits the lane, unless it has a limit.
     pub(crate) fn default_max_concurrency(&mut self, limit: u32) {
         if self.settings.max_concurrency.is_none() {
             self.settings.max_concurrency = Some(Switch::On(limit));
         }
     }
 
-    /// Sets `key`, replacing what was there.
+    /// Sets `key`, and replaces an earlier value.
     pub(crate) fn assign(&mut self, key: &str, text: &str, source: ValueSource) -> Result<(), SettingError> {
         self.settings.set(key, text)?;
         self.given.retain(|given| given.setting != key);
@@ -78,8 +77,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Takes from `pattern` what is not said here. A group belongs together: a lane that says any of it gets
-    /// none of it.
+    /// Takes from `pattern` the groups that this lane does not set. A lane that sets a part of a group takes none of it.
     fn inherit(&mut self, pattern: &Lane) -> Result<(), SettingError> {
         let own: Vec<String> = self.given.iter().map(|given| group(&given.setting).to_owned()).collect();
         for Given { setting, text, source } in &pattern.given {
@@ -91,7 +89,7 @@ impl Lane {
     }
 }
 
-/// All lanes that are spoken of.
+/// All lanes and patterns with settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lanes(BTreeMap<Pattern, Lane>);
 
@@ -100,16 +98,15 @@ impl Lanes {
         self.0.entry(lanes.clone()).or_insert_with(|| Lane::new(lanes.clone()))
     }
 
-    /// A lane that has a block of its own, be it empty.
+    /// A lane with its own block, which may be empty.
     pub(crate) fn declared(&mut self, lanes: &Pattern) -> &mut Lane {
         let lane = self.lane(lanes);
         lane.settled = true;
         lane
     }
 
-    /// One lane, to be added to: as its own block says, else as the longest pattern that fits says, with what
-    /// has been said about this lane laid over it. So what is implied about a lane never hides what was said
-    /// about many.
+    /// A lane to add settings to. Without its own block, it first takes the settings of the longest matching pattern,
+    /// because a lane with any settings would otherwise hide that pattern.
     pub(crate) fn settled(&mut self, name: &LaneName) -> &mut Lane {
         let exact = Pattern::from(name);
         let fitting = self.0.values().filter(|lane| !lane.lanes.is_exact() && lane.lanes.matches(name));
@@ -126,14 +123,14 @@ impl Lanes {
         lane
     }
 
-    /// The lanes that something is said about. A lane that was only looked at would hide the pattern behind it.
+    /// The lanes with settings or a block. A lane without them would hide the pattern that matches it.
     pub(crate) fn into_vec(self) -> Vec<Lane> {
-        let said = |lane: &Lane| lane.settled || lane.settings != LaneSettings::default();
-        self.0.into_values().filter(said).collect()
+        let is_configured = |lane: &Lane| lane.settled || lane.settings != LaneSettings::default();
+        self.0.into_values().filter(is_configured).collect()
     }
 }
 
-/// Takes every lane setting out of a block.
+/// Reads every lane setting of a block.
 pub(crate) fn take_settings(report: &mut Report, fields: &mut Fields<'_>, lane: &mut Lane) {
     let mut groups: Vec<&str> = Vec::new();
     for key in SETTING_KEYS {
@@ -155,7 +152,7 @@ pub(crate) fn take_settings(report: &mut Report, fields: &mut Fields<'_>, lane: 
     }
 }
 
-/// Takes `key` out of a block, as `key_ms` too where it is a duration.
+/// Takes `key` out of a block. A duration may also be `key_ms`.
 fn take<'a>(report: &mut Report, fields: &mut Fields<'a>, key: &str, setting: &str) -> Option<Field<'a>> {
     if is_duration(setting) { fields.take_duration(report, key) } else { fields.take(key) }
 }
@@ -164,7 +161,7 @@ fn is_duration(setting: &str) -> bool {
     LaneSettings::default().set(setting, "1s").is_ok()
 }
 
-/// Takes `retry { … }`, or `retry = "…"`.
+/// Reads a group: `retry { … }`, or `retry = "…"`.
 fn take_group(
     report: &mut Report,
     block: &str,
@@ -183,7 +180,7 @@ fn take_group(
         return;
     };
     let mut found = Vec::new();
-    // The strategy, which comes first in the list, is set last: so that `none` is really none.
+    // The strategy is first in the list and must be set last, so that `none` switches the group off.
     for part in parts.iter().rev() {
         let setting = format!("{group}.{part}");
         if let Some(part_field) = take(report, &mut inner, part, &setting) {
@@ -195,7 +192,7 @@ fn take_group(
     complete(report, block, field, (group, &found), lane);
 }
 
-/// What a block means in which something, or everything, is left out.
+/// Completes a block that leaves out some or all keys.
 fn complete(
     report: &mut Report,
     block: &str,
@@ -246,7 +243,7 @@ fn assign(
     }
 }
 
-/// The text that the core is asked to read, or what it would have taken instead.
+/// The text of a value for the core, or what the core expects instead.
 pub(crate) fn scalar(field: &Field<'_>, setting: &str) -> Result<String, Expected> {
     let wanted = || match LaneSettings::default().set(setting, "?") {
         Err(error) => error.into(),
@@ -256,7 +253,7 @@ pub(crate) fn scalar(field: &Field<'_>, setting: &str) -> Result<String, Expecte
         Value::Number(text) => Ok(text.clone()),
         Value::Bool(truth) => Ok(truth.to_string()),
         _ if field.millis => Err(Expected("must be a whole number of milliseconds".into())),
-        // A number or a truth in quotes is a text, and a text is wrong where a number is wanted.
+        // A number or `true` in quotes is a text, which is wrong for a number or a switch.
         Value::Text(text) if !is_duration(setting) && (text.parse::<f64>().is_ok() || is_truth(text)) => {
             Err(wanted())
         }

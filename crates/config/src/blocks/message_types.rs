@@ -1,4 +1,4 @@
-//! How messages to busy sessions are queued, as plain values.
+//! The block `messages` as plain values.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use laneway_core::{MessagePolicy, MessageQueue, MessageSettings, QueueOverrides}
 /// How messages to busy sessions are queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Messages {
-    /// For every channel without settings of its own.
+    /// The settings of channels without their own.
     pub queue: MessageQueue,
-    /// What of that the file says; the rest are defaults.
+    /// The settings in `queue` that the file gives; the others are defaults.
     pub given: QueueOverrides,
-    /// What channels have of their own, by the channel's name.
+    /// The settings of channels, by the channel's name.
     pub by_channel: BTreeMap<String, QueueOverrides>,
-    /// What no message, directive or session can go beyond.
+    /// The limits for messages, directives and sessions.
     pub policy: MessagePolicy,
-    /// Messages of a turn that was lost are sent again, marked as such; else they are set aside.
+    /// Whether the messages of a lost turn are sent again with a mark. Otherwise they are parked.
     pub redeliver: bool,
 }
 
 impl Messages {
-    /// The same, as a scheduler takes it.
+    /// The settings for the scheduler.
     pub fn settings(&self) -> MessageSettings {
         let by_channel = self.by_channel.iter().map(|(name, own)| (name.as_str().into(), *own));
         MessageSettings {
@@ -31,7 +31,7 @@ impl Messages {
         }
     }
 
-    /// What holds in a channel.
+    /// The settings of a channel.
     pub fn in_channel(&self, channel: &str) -> MessageQueue {
         let own = self.by_channel.get(channel).copied().unwrap_or_default();
         MessageQueue {

@@ -53,7 +53,7 @@ pub(crate) fn messages(report: &mut Report, top: &mut Fields<'_>) -> Messages {
 
 const QUEUE: &str = "messages.queue";
 
-/// `discord = "collect"`, or a block with whatever is different there.
+/// Reads a channel: `discord = "collect"`, or a block with its own settings.
 fn channel(report: &mut Report, entry: &Entry, messages: &mut Messages) {
     let block = format!("{QUEUE}.by_channel \"{}\"", entry.key);
     let own = match &entry.node.value {
@@ -99,7 +99,7 @@ fn policy(report: &mut Report, fields: &mut Fields<'_>, policy: &mut MessagePoli
     }
 }
 
-/// What the file itself asks for beyond its policy would be cut down without a word.
+/// Refuses settings beyond the policy, because the scheduler would lower them silently.
 fn check_policy(
     report: &mut Report,
     line: Option<u32>,
@@ -121,7 +121,7 @@ fn check_policy(
     }
 }
 
-/// A debounce that is cut short every time would be a setting that does nothing.
+/// Refuses a debounce longer than `max_wait`, because it would have no effect.
 fn check_waits(report: &mut Report, line: Option<u32>, block: &str, queue: &MessageQueue) {
     if queue.debounce > queue.max_wait {
         let sentence =

@@ -1,4 +1,4 @@
-//! Where the server listens and where the state is kept.
+//! The address to listen on, and the location of the store.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use crate::error::Expected;
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// A name or an address; an IPv6 address in brackets.
+    /// A name or an address. An IPv6 address has brackets.
     pub host: String,
-    /// 0: the system chooses one.
+    /// The port. With 0 the system chooses one.
     pub port: u16,
 }
 
@@ -32,7 +32,7 @@ impl Listen {
         Some(Listen { host: host.to_owned(), port })
     }
 
-    /// Whether nobody on another machine can reach it.
+    /// Whether only this machine can reach it.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.trim_start_matches('[').trim_end_matches(']');
         match address.parse::<std::net::IpAddr>() {
@@ -48,12 +48,12 @@ impl fmt::Display for Listen {
     }
 }
 
-/// Where the state is kept.
+/// The location of the store.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreLocation {
-    /// In memory: gone with the process.
+    /// In memory, lost with the process.
     Memory,
-    /// In a directory, relative to the one in which the program was started.
+    /// In a directory, relative to the program's working directory.
     Path(PathBuf),
     /// In Redis, by its URL.
     Redis(String),
@@ -61,11 +61,11 @@ pub enum StoreLocation {
     Postgres(String),
 }
 
-/// What begins a URL, and no directory.
+/// Prefixes of a URL. A directory cannot start with them.
 const SCHEMES: [&str; 4] = ["redis:", "rediss:", "postgres:", "postgresql:"];
 
 impl StoreLocation {
-    /// Reads `memory`, a URL or a path; the error says what would be right.
+    /// Parses `memory`, a URL or a path. The error says what would be right.
     pub(crate) fn read(text: &str) -> Result<StoreLocation, Expected> {
         let text = text.trim();
         let wrong = |expected: &'static str| Err(Expected(expected.into()));
@@ -85,7 +85,7 @@ impl StoreLocation {
 }
 
 impl fmt::Display for StoreLocation {
-    /// Without passwords.
+    /// Writes the location without passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreLocation::Memory => write!(f, "memory"),
@@ -101,7 +101,7 @@ impl fmt::Debug for StoreLocation {
     }
 }
 
-/// A URL with its password, and the values of its parameters, replaced by stars.
+/// A URL with stars instead of its password and its parameters.
 pub(crate) fn without_secrets(url: &str) -> String {
     let (base, parameters) = url.split_once('?').map_or((url, None), |(base, rest)| (base, Some(rest)));
     let mut shown = match base.split_once("://") {

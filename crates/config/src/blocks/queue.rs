@@ -1,7 +1,7 @@
 //! The block `queue { … }`: the tool lanes of every session, `session:*/control` and so on.
 //!
-//! What it says about one lane stands beside that lane's own `lane` block, and saying the same thing in both
-//! is an error. What it says about all of them gives way to whatever is said about one.
+//! Its keys for one lane add to that lane's own `lane` block, and the same setting in both is an error. Its keys for all
+//! lanes apply only to lanes that do not set the same group themselves.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const WORDS: &[(&str, ToolLane)] = &[
 ];
 const CHOICES: &str = "control, query, execute, generate";
 
-/// Reads the block. The answer also holds what `storage_path` says.
+/// Reads the block. Also returns the value of `storage_path`.
 pub(crate) fn queue(
     report: &mut Report,
     top: &mut Fields<'_>,
@@ -60,7 +60,7 @@ fn pattern(lane: ToolLane) -> Option<Pattern> {
     Pattern::new(format!("session:*/{}", lane.as_str())).ok()
 }
 
-/// Says something about one lane.
+/// Sets a key of one lane.
 fn one(report: &mut Report, lanes: &mut Lanes, lane: ToolLane, setting: &str, field: &Field<'_>) {
     let Some(lane) = pattern(lane).map(|pattern| lanes.lane(&pattern)) else { return };
     if let Some(first) = lane.given(setting) {
@@ -73,14 +73,13 @@ fn one(report: &mut Report, lanes: &mut Lanes, lane: ToolLane, setting: &str, fi
     }
 }
 
-/// The lanes that say nothing about a group themselves. A group belongs together: a lane that says any of it
-/// gets none of it from here.
+/// The tool lanes that do not set any part of a group. Other lanes take none of the group from this block.
 fn silent(lanes: &mut Lanes, group: &str) -> Vec<Pattern> {
     let patterns = TOOL_LANES.into_iter().filter_map(pattern);
     patterns.filter(|pattern| lanes.lane(pattern).given_within(group).is_none()).collect()
 }
 
-/// Says something about all of `targets`. An error is told once, and also when there are no targets.
+/// Sets a key of all `targets`. Reports an error once, and also without targets.
 fn fill(
     report: &mut Report,
     lanes: &mut Lanes,
@@ -103,9 +102,9 @@ fn fill(
     }
 }
 
-/// `default_timeout_ms`, `lane_timeouts` and `lane_handlers`. Where a lane has a timeout and its handler has
-/// one too, both hold: the shorter ends an attempt. In an external lane the handler's also ends the wait for a
-/// worker, because whoever set it counted from the beginning.
+/// Reads `default_timeout_ms`, `lane_timeouts` and `lane_handlers`. If a lane and its handler both have a timeout, the
+/// shorter one ends an attempt. In an external lane the handler's timeout also limits the wait for a worker, because its
+/// users count it from the submission.
 fn timeouts_and_handlers(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lanes) {
     let default = fields.take_duration(report, "default_timeout");
     let mut lane_timeouts = fields.block(report, "lane_timeouts");
@@ -120,7 +119,7 @@ fn timeouts_and_handlers(report: &mut Report, fields: &mut Fields<'_>, lanes: &m
         };
         let mut both: Vec<Field<'_>> = own.into_iter().chain(handler_timeout).collect();
         both.sort_by_key(length);
-        // The longer one is read too, so that nonsense in it is told.
+        // Check the longer one too, so that its errors are reported.
         for field in both.iter().skip(1) {
             fill(report, lanes, &[], ("timeout", scalar(field, "timeout")), field);
         }
@@ -137,7 +136,7 @@ fn timeouts_and_handlers(report: &mut Report, fields: &mut Fields<'_>, lanes: &m
     }
 }
 
-/// `execute = { mode = "external"  timeout_ms = 60000 }`; answers the timeout.
+/// Reads `execute = { mode = "external"  timeout_ms = 60000 }`, and returns the timeout.
 fn handler_of<'a>(
     report: &mut Report,
     lanes: &mut Lanes,
@@ -167,7 +166,7 @@ fn handler_of<'a>(
     timeout
 }
 
-/// `enable_dlq` and `dlq_max_size`.
+/// Reads `enable_dlq` and `dlq_max_size`.
 fn dead_letters(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lanes) {
     let switch = fields.peek("enable_dlq");
     let off = fields.truth(report, "enable_dlq") == Some(false);
@@ -185,7 +184,7 @@ fn dead_letters(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lanes)
     }
 }
 
-/// `enable_alerts = false`: the thresholds are then longer than any line can be.
+/// Reads `enable_alerts`. With `false`, the thresholds are higher than the number of tasks in any lane.
 fn alerts(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lanes) -> bool {
     let field = fields.peek("enable_alerts");
     let on = fields.truth(report, "enable_alerts").unwrap_or(true);
@@ -202,7 +201,7 @@ fn retry_policy(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lanes)
     let Some(outer) = fields.take("retry_policy") else { return };
     let Some(mut inner) = Fields::of(report, BLOCK, "retry_policy.", outer.node) else { return };
     let targets = silent(lanes, "retry");
-    // What is left out is as in an empty `retry` block; the strategy comes last, so that `none` is none.
+    // Missing keys are as in an empty `retry` block. The strategy comes last, so that `none` switches retries off.
     fill(report, lanes, &targets, ("retry.strategy", Ok("exponential".to_owned())), &outer);
     for part in ["jitter", "max_delay", "fixed_delay", "initial_delay", "max_retries", "strategy"] {
         let setting = format!("retry.{part}");
@@ -215,7 +214,7 @@ fn retry_policy(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lanes)
     inner.finish_as(report, "retry_policy.");
 }
 
-/// `limit_type = "per_second"  max_operations = 100`, or `limit_type = "unlimited"`.
+/// Reads `limit_type = "per_second"  max_operations = 100`, or `limit_type = "unlimited"`.
 fn rate_limit(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lanes) {
     const TYPES: &[(&str, Option<&str>)] = &[
         ("per_second", Some("second")),
@@ -274,7 +273,7 @@ fn priority_boost(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lane
     inner.finish_as(report, "priority_boost.");
 }
 
-/// `tools { read = "query" }`.
+/// Reads `tools { read = "query" }`.
 fn tools(report: &mut Report, fields: &mut Fields<'_>) -> BTreeMap<String, ToolLane> {
     let mut tools = BTreeMap::new();
     for entry in fields.named(report, "tools") {

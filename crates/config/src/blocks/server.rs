@@ -1,4 +1,4 @@
-//! The block `server`: what the server asks of those who reach it, and what it keeps beside the store.
+//! The block `server`: limits for clients, timeouts, and the server's own files.
 
 use std::path::PathBuf;
 
@@ -7,21 +7,22 @@ use laneway_core::Millis;
 use crate::fields::Fields;
 use crate::report::Report;
 
-/// What the server asks of those who reach it, and what it keeps beside the store.
+/// How the server treats its clients, and where it keeps its own files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// The names under which it answers, beside those of this machine. Default: with tokens and an address that
-    /// others can reach, any.
+    /// The host names that the server accepts, in addition to those of this machine. Default: any name, if there are
+    /// tokens and other machines can reach the server.
     pub hosts: Vec<String>,
-    /// The origins whose pages may ask it, beside its own. Default: none.
+    /// The origins whose pages may call the server, in addition to its own. Default: none.
     pub origins: Vec<String>,
-    /// Where others reach it: what programs find in `LANEWAY_URL`. Default: `http://` and where it listens.
+    /// The address under which others reach the server. Programs get it as `LANEWAY_URL`. Default: `http://` and the
+    /// listen address.
     pub url: Option<String>,
-    /// Where tokens, schedules and the audit log are kept. Default: `server` in the store's directory, and
-    /// `./laneway-server` where the store is no directory.
+    /// The directory of tokens, schedules and the audit log. Default: `server` in the store's directory, or
+    /// `./laneway-server` if the store is not a directory.
     pub state: Option<PathBuf>,
-    /// The OpenTelemetry collector that gets a trace of each task, over OTLP and HTTP. Default: as
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT` says, else none.
+    /// The OpenTelemetry collector that gets a trace of each task, over OTLP and HTTP. Default: the value of
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`, else none.
     pub otlp: Option<String>,
     /// The longest body, in bytes. Default 4 MiB.
     pub body_bytes_max: u32,
@@ -29,23 +30,23 @@ pub struct ServerConfig {
     pub body_timeout: Millis,
     /// How long the head of a request may take to arrive. Default 10 s.
     pub header_timeout: Millis,
-    /// How many connections there may be. Default 16 384.
+    /// The maximum number of connections. Default 16 384.
     pub connections_max: u32,
-    /// How long what runs may go on after SIGTERM. Default 30 s.
+    /// How long attempts may continue after SIGTERM. Default 30 s.
     pub drain_grace: Millis,
-    /// Whether `/readyz` says yes while `global` is full. Default true.
+    /// Whether `/readyz` reports ready while `global` is full. Default true.
     pub ready_when_full: bool,
-    /// How long a tool call over MCP may take before it is answered with the task's id. Default 25 s.
+    /// How long a tool call over MCP may take before the server answers it with the task's id. Default 25 s.
     pub mcp_answer_within: Millis,
-    /// How many finished tasks are remembered. Default 10 000.
+    /// How many ended tasks the server remembers. Default 10 000.
     pub history_max: u32,
-    /// How often each token may ask in a minute. Default: any number of times.
+    /// The maximum number of requests of each token per minute. Default: no limit.
     pub token_requests_per_minute: Option<u32>,
     /// How many bytes each token may send in a minute. Default: any number.
     pub token_bytes_per_minute: Option<u32>,
-    /// How many requests, streams and WebSockets each token may have at once. Default: any number.
+    /// How many requests, streams and WebSockets each token may have at once. Default: no limit.
     pub token_connections: Option<u32>,
-    /// How many tasks of each token, and requests for slots, may wait. Default: any number.
+    /// How many tasks and slot requests of each token may wait. Default: no limit.
     pub token_waiting: Option<u32>,
 }
 
@@ -113,18 +114,18 @@ fn set<T>(place: &mut T, given: Option<T>) {
     }
 }
 
-/// Each value of the block as people write it.
+/// Each value of the block as in a file.
 pub(crate) fn values(server: &ServerConfig) -> Vec<(&'static str, String)> {
     let count = |count: Option<u32>| count.map_or("unlimited".to_owned(), |count| count.to_string());
     vec![
         ("hosts", format!("{:?}", server.hosts)),
         ("origins", format!("{:?}", server.origins)),
-        ("url", server.url.clone().unwrap_or_else(|| "where it listens".to_owned())),
+        ("url", server.url.clone().unwrap_or_else(|| "the listen address".to_owned())),
         (
             "state",
-            server.state.as_ref().map_or("beside the store".to_owned(), |dir| dir.display().to_string()),
+            server.state.as_ref().map_or("next to the store".to_owned(), |dir| dir.display().to_string()),
         ),
-        ("otlp", server.otlp.clone().unwrap_or_else(|| "as OTEL_EXPORTER_OTLP_ENDPOINT says".to_owned())),
+        ("otlp", server.otlp.clone().unwrap_or_else(|| "from OTEL_EXPORTER_OTLP_ENDPOINT".to_owned())),
         ("body_bytes_max", server.body_bytes_max.to_string()),
         ("body_timeout", server.body_timeout.to_string()),
         ("header_timeout", server.header_timeout.to_string()),

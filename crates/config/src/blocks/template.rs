@@ -1,29 +1,29 @@
-//! Words of a command with places for what a task brings: `{{payload.path}}`.
+//! Arguments of a command with fields of a task: `{{payload.path}}`.
 
 use std::fmt;
 
-/// One word of a command. Whatever is put in its places, it stays one word.
+/// One argument of a command. The value of a field never splits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// Its parts, in order.
     pub parts: Vec<TemplatePart>,
 }
 
-/// A part of a word.
+/// A part of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplatePart {
-    /// As it is.
+    /// Literal text.
     Text(String),
-    /// Something of the task.
+    /// The value of a field of the task.
     Field(TemplateField),
 }
 
-/// Something of a task.
+/// A field of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateField {
-    /// The payload, or what lies in it under these keys.
+    /// The payload, or the part of it at a path of keys.
     Payload(Vec<String>),
     /// Its id.
     Id,
@@ -31,34 +31,34 @@ pub enum TemplateField {
     Kind,
     /// Its home lane.
     Lane,
-    /// Its conversation.
+    /// Its session.
     Session,
-    /// Which attempt it is.
+    /// The number of the attempt.
     Attempt,
 }
 
-/// Why a word of a command cannot be read.
+/// Why an argument of a command is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
-    /// A place begins and does not end.
-    #[error("{word:?} has a {{{{ without its }}}}")]
+    /// A field has no end.
+    #[error("{word:?} has {{{{ without }}}}")]
     Unclosed {
-        /// The whole word.
+        /// The whole argument.
         word: String,
     },
-    /// A task has nothing of this name.
-    #[error("{{{{{place}}}}} is nothing of a task; there are {PLACES}")]
-    UnknownPlace {
-        /// What stands between the braces.
-        place: String,
+    /// A task has no such field.
+    #[error("{{{{{field}}}}} is not a field of a task; there are {FIELDS}")]
+    UnknownField {
+        /// The text between the braces.
+        field: String,
     },
 }
 
-const PLACES: &str = "payload, payload.<key>, id, kind, lane, session, attempt";
+const FIELDS: &str = "payload, payload.<key>, id, kind, lane, session, attempt";
 
 impl Template {
-    /// Reads a word.
+    /// Parses an argument.
     pub fn read(word: &str) -> Result<Template, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = word;
@@ -78,12 +78,12 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// Whether it is the same word for every task.
+    /// Whether the argument is the same for every task.
     pub fn is_fixed(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, TemplatePart::Text(_)))
     }
 
-    /// The word, if it is the same for every task.
+    /// The argument, if it is the same for every task.
     pub fn fixed(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [TemplatePart::Text(text)] => Some(text),
@@ -91,7 +91,7 @@ impl Template {
         }
     }
 
-    /// Whether a task decides with which sign it begins.
+    /// Whether the argument starts with a field, so that a task decides its first character.
     pub fn begins_with_place(&self) -> bool {
         matches!(self.parts.first(), Some(TemplatePart::Field(_)))
     }
@@ -112,7 +112,7 @@ impl TemplateField {
             (_, "attempt") => Some(TemplateField::Attempt),
             _ => None,
         };
-        place.ok_or_else(|| TemplateError::UnknownPlace { place: inside.to_owned() })
+        place.ok_or_else(|| TemplateError::UnknownField { field: inside.to_owned() })
     }
 }
 
@@ -132,13 +132,13 @@ impl fmt::Display for TemplateField {
     }
 }
 
-/// Programs that take a word for code when an option says so.
+/// Programs that run an argument as code after an option such as `-c`.
 const INTERPRETERS: &[&str] = &[
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "busybox", "python", "perl",
     "ruby", "node", "lua", "php",
 ];
 
-/// The first word that an interpreter would read as code and that a task could change; `None`: there is none.
+/// The position of an argument that an interpreter would run as code and that a task could change.
 pub(crate) fn code_from_tasks(command: &[Template]) -> Option<usize> {
     let interpreter = command.iter().position(|word| word.fixed().is_some_and(is_interpreter))?;
     let is_option = |word: &Template| {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_cut_into_texts_and_places() {
+    fn arguments_are_parsed_into_texts_and_fields() {
         let word = Template::read("--in={{ payload.a.0 }}{{id}}").unwrap();
         let payload = TemplateField::Payload(vec!["a".to_owned(), "0".to_owned()]);
         let parts = vec![
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_a_task_could_change_is_found_behind_every_interpreter() {
+    fn code_that_a_task_could_change_is_found_for_every_interpreter() {
         let samples = [
             (&["sh", "-c", "echo {{payload.x}}"][..], Some(2)),
             (&["/usr/bin/env", "bash", "-lc", "{{payload}}"], Some(3)),

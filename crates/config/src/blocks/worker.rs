@@ -1,4 +1,4 @@
-//! The file of a worker: where the server is, what to take, and how tasks of each kind are done.
+//! The file of a worker: the server, the lanes to claim from, and the handler of each kind.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,94 +14,94 @@ use crate::formats::Entry;
 use crate::load::{alone, read_file, root_of};
 use crate::report::Report;
 
-/// What a worker is told by its file. Whatever is left out here has its default in the program.
+/// The file of a worker. The program has the defaults of missing settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerConfig {
     /// The server's address.
     pub url: Option<String>,
-    /// A file that holds the token.
+    /// The file with the token.
     pub token_file: Option<PathBuf>,
     /// The worker's name.
     pub name: Option<String>,
-    /// From which home lanes it takes work: names or patterns.
+    /// The home lanes to claim tasks from: names or patterns.
     pub lanes: Vec<String>,
     /// How many attempts run at once.
     pub concurrency: Option<u32>,
-    /// How long the server waits for a sign of life.
+    /// The lease of its attempts.
     pub lease: Option<Duration>,
-    /// How long what runs at a shutdown may go on.
+    /// How long running attempts may continue when the worker stops.
     pub drain_grace: Option<Duration>,
-    /// How tasks are done, by kind.
+    /// Its handlers, by kind.
     pub handlers: Vec<WorkerHandler>,
 }
 
-/// How tasks of one kind are done by a worker.
+/// A handler of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerHandler {
-    /// The kind.
+    /// The kind of its tasks.
     pub kind: Name,
-    /// What does them.
+    /// What runs the tasks.
     pub runner: WorkerRunner,
 }
 
-/// What does tasks for a worker.
+/// What runs the tasks of a worker's handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkerRunner {
     /// A program on this machine.
     Program(Box<WorkerProgram>),
-    /// A service, by its URL.
+    /// An HTTP service, by its URL.
     Url(String),
 }
 
-/// A program, which is started anew for each attempt.
+/// A program of a worker. Each attempt starts a new process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerProgram {
-    /// The program and its arguments; no shell reads them.
+    /// The program and its arguments. No shell reads them.
     pub command: Vec<Template>,
-    /// How it is talked to. Default text.
+    /// The protocol of its input and output. Default text.
     pub protocol: Protocol,
-    /// Which variables of the worker's environment it gets. `None`: the usual choice.
+    /// The variables of the worker's environment that it gets. `None`: the default.
     pub env: Option<Vec<String>>,
     /// The directory in which it runs. `None`: the worker's.
     pub cwd: Option<PathBuf>,
     /// Whether it gets the payload on its standard input. Default true.
     pub stdin: bool,
-    /// How long it may go on after it was asked to stop.
+    /// How long it may continue after SIGTERM.
     pub grace: Option<Duration>,
     /// How many bytes it may write.
     pub output_bytes_max: Option<u32>,
-    /// What each of its processes may use.
+    /// The limits of each of its processes.
     pub limits: ProcessLimits,
 }
 
-/// What each process of a program may use. `None`: as much as the worker itself.
+/// The limits of each process of a program. `None`: the worker's own limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessLimits {
     /// Seconds of processor time.
     pub cpu_seconds: Option<u64>,
     /// Bytes of address space.
     pub memory_bytes: Option<u64>,
-    /// Files that are open at once.
+    /// Files open at once.
     pub open_files: Option<u64>,
-    /// Bytes of any file that it writes.
+    /// Bytes of each written file.
     pub file_bytes: Option<u64>,
 }
 
 impl ProcessLimits {
-    /// Whether anything is limited.
+    /// Whether there is a limit.
     pub fn is_any(&self) -> bool {
         *self != ProcessLimits::default()
     }
 }
 
-/// Reads and checks the file of a worker. All that is wrong is told, not only the first.
+/// Reads and checks the file of a worker. Reports all errors, not only the first.
 pub fn load_worker(path: &Path) -> Result<WorkerConfig, Errors> {
     let name = path.display().to_string();
     parse_worker(&name, &read_file(path)?)
 }
 
-/// Checks the text of a worker's file, whose name says the format and stands in every error.
+/// Checks the text of a worker's file. Its name gives the format and is part of every error.
 pub fn parse_worker(file: &str, text: &str) -> Result<WorkerConfig, Errors> {
     let root = root_of(file, text)?;
     let mut report = Report::new(file);
@@ -193,12 +193,12 @@ fn handler(report: &mut Report, entry: &Entry) -> Option<WorkerHandler> {
         }
         Runner::Url(url) => {
             for (key, _) in given.iter().filter(|(_, given)| *given) {
-                let sentence = format!("{key} belongs to a command, and there is none");
+                let sentence = format!("{key} needs a command");
                 report.contradiction(report.line_of(&block, key).or(entry.line), &block, sentence);
             }
             WorkerRunner::Url(url)
         }
-        // Only agents have these.
+        // Only agents have these runners.
         Runner::External | Runner::Echo => return None,
     };
     Some(WorkerHandler { kind: kind?, runner })
@@ -216,7 +216,7 @@ fn limits(report: &mut Report, fields: &mut Fields<'_>) -> ProcessLimits {
     limits
 }
 
-/// The words of a command. Nothing of a task may decide which program runs, or be read as code.
+/// Parses the arguments of a command. A task must not decide which program runs, nor change code.
 fn words(report: &mut Report, block: &str, command: &[String]) -> Option<Vec<Template>> {
     let line = report.line_of(block, "command");
     let words = match command.iter().map(|word| Template::read(word)).collect::<Result<Vec<_>, _>>() {
@@ -233,8 +233,8 @@ fn words(report: &mut Report, block: &str, command: &[String]) -> Option<Vec<Tem
     }
     if let Some(code) = code_from_tasks(&words) {
         let sentence = format!(
-            "command: {:?} would be read as code, and tasks could change it; hand values over as further words \
-             (\"$1\" in a shell) or on standard input",
+            "command: {:?} is code that tasks could change; pass values as further arguments (\"$1\" in a shell) \
+             or on standard input",
             command.get(code).map_or("", String::as_str)
         );
         report.contradiction(line, block, sentence);

@@ -1,13 +1,13 @@
-//! Arithmetic in HCL that has no result: the evaluator would panic.
+//! Finds arithmetic in HCL that has no result, because the evaluator would panic on it.
 
 use hcl::edit::expr::{BinaryOp, BinaryOperator, Expression};
 use hcl::edit::visit::{Visit, visit_binary_op};
 use hcl::eval::{Context, Evaluate};
 
-/// The largest whole number in arithmetic.
+/// The largest number in arithmetic.
 const RESULT_MAX: f64 = 9e18;
 
-/// What is wrong with the first operation in `expression` that has no result.
+/// The problem of the first operation in `expression` that has no result.
 pub(crate) fn problem(expression: &Expression) -> Option<String> {
     let mut checker = Checker { problem: None };
     checker.visit_expr(expression);
@@ -20,7 +20,7 @@ struct Checker {
 
 impl Visit for Checker {
     fn visit_binary_op(&mut self, operation: &BinaryOp) {
-        // The operands first: their values decide whether this operation has a result.
+        // Check the operands first, because this operation needs their values.
         visit_binary_op(self, operation);
         if self.problem.is_none() {
             self.problem = check(operation);

@@ -1,5 +1,4 @@
-//! HCL as a tree. `lane "main" { … }` becomes the entry `main` of the table `lane`, as the other formats
-//! write it.
+//! Parses HCL into the tree. `lane "main" { … }` becomes the entry `main` of the table `lane`, as in the other formats.
 
 use hcl::edit::Span;
 use hcl::edit::expr::{Expression, ObjectKey};
@@ -8,7 +7,7 @@ use hcl::eval::{Context, Evaluate};
 
 use crate::formats::{Entry, Lines, Node, SyntaxError, Value, arithmetic};
 
-const ONE_PER_LINE: &str = "several attributes or blocks share this line; write each on a line of its own, or write an \
+const ONE_PER_LINE: &str = "several attributes or blocks share this line; write each on its own line, or write an \
                             object with commas, such as retry = { strategy = \"fixed\", max_retries = 2 }";
 
 pub(crate) fn read(text: &str) -> Result<Node, SyntaxError> {
@@ -68,12 +67,12 @@ impl Reader {
         Ok(Value::Table(entries))
     }
 
-    /// Blocks with labels share a table, as long as they are of one kind.
+    /// Adds a block. Labelled blocks of one type share a table.
     fn block(&self, block: &Block, entries: &mut Vec<Entry>) -> Result<(), SyntaxError> {
         let line = self.line(block.ident.span());
         if block.labels.len() > 1 {
             let message =
-                format!("a block has one name, {} has {}", block.ident.as_str(), block.labels.len());
+                format!("a block has one name, but {} has {}", block.ident.as_str(), block.labels.len());
             return Err(SyntaxError { line, message });
         }
         let body = Node { line, value: self.body(&block.body)? };
@@ -136,7 +135,7 @@ impl Reader {
     }
 }
 
-/// The value of an expression, whose parts have no lines of their own.
+/// The value of an evaluated expression. Its parts have no lines.
 fn value(value: hcl::Value) -> Value {
     let node = |inner| Node { line: None, value: self::value(inner) };
     match value {

@@ -1,6 +1,5 @@
-//! JSON5 as a tree. The parser tells no places, so the lines of the keys are found by a second look at the
-//! text: outside strings and comments a colon follows a key and nothing else, and keys are visited in the
-//! order in which they stand there.
+//! Parses JSON5 into the tree. The parser gives no places, so a scan of the text finds the lines of the keys. Outside
+//! strings and comments a colon follows only a key, and the parser visits keys in the order of the text.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,7 +12,7 @@ pub(crate) fn read(text: &str) -> Result<Node, SyntaxError> {
     let found = RefCell::new(key_lines(text).into_iter());
     let seed = Seed { key_lines: &found, line: None, depth: 0 };
     let tree = seed.deserialize(&mut json5::Deserializer::from_str(text));
-    // The second look finds what follows the value; the first has made sure that the value is not too deep.
+    // A second parse finds text after the value; the first has checked that the value is not too deep.
     let tree = tree.and_then(|tree| json5::from_str::<IgnoredAny>(text).map(|_| tree));
     tree.map_err(|error| SyntaxError {
         line: error.position().and_then(|position| u32::try_from(position.line + 1).ok()),
@@ -24,7 +23,7 @@ pub(crate) fn read(text: &str) -> Result<Node, SyntaxError> {
     })
 }
 
-const TOO_DEEP: &str = "nested too deeply";
+const TOO_DEEP: &str = "the nesting is too deep";
 
 /// The line of each key, in order.
 fn key_lines(text: &str) -> Vec<u32> {

@@ -1,14 +1,14 @@
-//! One tree for three formats: what the file says and on which line, before its meaning is checked.
+//! One tree for three formats: values and their lines, before the reader checks their meaning.
 
 pub(crate) mod arithmetic;
 pub(crate) mod hcl;
 pub(crate) mod json5;
 pub(crate) mod toml;
 
-/// How deep blocks, objects and lists may be nested. The deepest setting has five levels.
+/// The deepest nesting of blocks, objects and lists. The deepest setting has five levels.
 pub(crate) const DEPTH_MAX: usize = 32;
 
-/// A value and the line on which it begins, counted from one.
+/// A value and the line on which it starts, counted from one.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) line: Option<u32>,
@@ -19,13 +19,13 @@ pub(crate) struct Node {
 pub(crate) enum Value {
     Null,
     Bool(bool),
-    /// As decimal text; a whole number has no point, however it was written.
+    /// Decimal text. A whole number has no decimal point, also if the file has `4.0`.
     Number(String),
     Text(String),
-    /// TOML has dates; no setting takes one.
+    /// A date of TOML, which no setting accepts.
     Date,
     List(Vec<Node>),
-    /// In the order of the file, with keys as they were written; a key may occur twice.
+    /// Entries with keys as in the file, in its order. A key may occur twice.
     Table(Vec<Entry>),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Entry {
 }
 
 impl Value {
-    /// What it is, for error texts.
+    /// The type of the value, for error texts.
     pub(crate) fn what(&self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -50,22 +50,21 @@ impl Value {
         }
     }
 
-    /// `4.0` is the whole number 4 in every format: JSON knows no difference.
+    /// Turns `4.0` into the whole number 4 in every format, because JSON does not distinguish them.
     pub(crate) fn float(number: f64) -> Value {
-        // Beyond 2^53 a float no longer says which whole number was meant.
+        // Beyond 2^53 a float does not identify one whole number.
         let exact = number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0;
         Value::Number(if exact { (number as i64).to_string() } else { format!("{number:?}") })
     }
 }
 
-/// Why a text is not of its format.
+/// Why a text cannot be parsed.
 #[derive(Debug)]
 pub(crate) struct SyntaxError {
     pub(crate) line: Option<u32>,
     pub(crate) message: String,
 }
 
-/// The three formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Hcl,
@@ -74,7 +73,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// By the ending of the file's name.
+    /// The format of a file, by the ending of its name.
     pub(crate) fn of(file: &str) -> Option<Format> {
         match file.rsplit_once('.')?.1 {
             "hcl" => Some(Format::Hcl),
@@ -84,7 +83,7 @@ impl Format {
         }
     }
 
-    /// The entries of the whole file.
+    /// Parses a whole file.
     pub(crate) fn read(self, text: &str) -> Result<Node, SyntaxError> {
         match self {
             Format::Hcl => hcl::read(text),
@@ -94,7 +93,7 @@ impl Format {
     }
 }
 
-/// Finds the line of a place in a text.
+/// Finds the line of an offset in a text.
 pub(crate) struct Lines {
     starts: Vec<usize>,
 }

@@ -1,4 +1,4 @@
-//! TOML as a tree. The parser gives a span with every key and value, and refuses a key that is given twice.
+//! Parses TOML into the tree. The parser gives the span of every key and value, and refuses duplicate keys.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -1,4 +1,4 @@
-//! What the tests of errors share.
+//! Helpers of the error tests.
 #![allow(clippy::panic)]
 
 use laneway_config::{Profile, parse};
@@ -6,7 +6,7 @@ use laneway_config::{Profile, parse};
 /// An environment without variables.
 pub(crate) const NOTHING: [(&str, &str); 0] = [];
 
-/// Checks that the text of a file is refused with exactly these lines.
+/// Checks that a file is refused with exactly the expected lines.
 #[track_caller]
 pub(crate) fn check_as(file: &str, text: &str, expected: &str) {
     let errors = match parse(file, text, Profile::SERVER, NOTHING) {
@@ -17,7 +17,7 @@ pub(crate) fn check_as(file: &str, text: &str, expected: &str) {
     assert_eq!(lines(&errors), lines(expected.trim()), "in: {text:.200}");
 }
 
-/// The same for HCL.
+/// Checks an HCL file.
 #[track_caller]
 pub(crate) fn check(text: &str, expected: &str) {
     check_as("a.hcl", text, expected);

@@ -38,15 +38,15 @@ messages {
   }
 }
 
-queue {                              # the tool lanes of every session, as users of such blocks know them
+queue {                              # the tool lanes of every session
   control_max_concurrency = 2
   query_max_concurrency = 10
   execute_max_concurrency = 5
   generate_max_concurrency = 1
   enable_metrics = true
-  enable_dlq = true                    # off: no dead letters kept; dlq_max_size = 1000
+  enable_dlq = true                    # false keeps no dead letters; dlq_max_size = 1000
   enable_alerts = true
-  storage_path = "./queue_data"        # the store, where `store` is not given; both and different: an error
+  storage_path = "./queue_data"        # the store, if `store` is not given; two different ones are an error
   default_timeout_ms = 60000
   retry_policy {
     strategy = "exponential"

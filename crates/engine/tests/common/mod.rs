@@ -1,4 +1,4 @@
-//! What the tests of the engine share.
+//! Helpers of the engine tests.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod shared_store;
@@ -33,14 +33,14 @@ pub fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// How many run and wait in a lane.
+/// The numbers of running and waiting tasks of a lane.
 pub async fn numbers(lanes: &Handle, name: &str) -> (u32, u32) {
     let snapshot = lanes.snapshot().await.unwrap();
     let lane = snapshot.iter().find(|lane| lane.lane.as_str() == name);
     lane.map_or((0, 0), |lane| (lane.running, lane.waiting))
 }
 
-/// Waits until an engine sees a lane so.
+/// Waits until an engine sees these numbers of running and waiting tasks.
 pub async fn until(lanes: &Handle, name: &str, running: u32, waiting: u32) {
     let mut updates = lanes.subscribe(Filter::default());
     while numbers(lanes, name).await != (running, waiting) {
@@ -48,14 +48,14 @@ pub async fn until(lanes: &Handle, name: &str, running: u32, waiting: u32) {
     }
 }
 
-/// Replicas that are taken for dead soon.
+/// Options with a short lease, so that others soon consider a replica dead.
 pub fn replica_options() -> Options {
     let mut options = Options::default();
     options.replica_lease = secs(5);
     options
 }
 
-/// Engines on one store in memory, each of which can be cut off from it.
+/// Replicas on one store in memory. A test can cut off each of them.
 pub async fn replicas<const N: usize>() -> ([Handle; N], [Arc<FaultyStore>; N]) {
     replicas_with(replica_options).await
 }

@@ -1,8 +1,8 @@
-//! A store in memory that says that several processes use it.
+//! A memory store that reports itself as shared.
 
 use laneway_store::{Answer, HistoryQuery, MemoryStore, Store};
 
-/// A store that several processes use.
+/// A store that reports itself as shared.
 pub struct Shared(pub MemoryStore);
 
 impl Store for Shared {

@@ -1,4 +1,4 @@
-//! A real server on a real socket, and an agent behind HTTP whose runs end when the test says so.
+//! A real server on a real socket, and an agent behind HTTP whose turns end when the test allows it.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// Patience of the tests: only what hangs takes so long.
+/// How long a test waits. Only a failure reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server of this test's own.
+/// A server of one test.
 pub struct Running {
     pub address: SocketAddr,
     pub reloader: laneway_server::Reloader,
@@ -30,7 +30,7 @@ pub struct Running {
     pub token: Option<String>,
 }
 
-/// An answer, read to its end.
+/// A complete answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -49,12 +49,12 @@ impl Answer {
     }
 }
 
-/// Opens a server with this configuration, in memory.
+/// Opens a server with a configuration and no store.
 pub async fn serve(config: &str) -> Running {
     serve_in(config, None, None).await
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
     let waiting = async {
         while !is_so().await {
@@ -120,7 +120,7 @@ impl Running {
         answer(request.body(body.to_string())).await
     }
 
-    /// How many run and wait altogether.
+    /// The numbers of running and waiting tasks.
     pub async fn numbers(&self) -> (u64, u64) {
         let status = self.get("/api/status").await.json();
         (status["running"].as_u64().unwrap(), status["waiting"].as_u64().unwrap())
@@ -130,19 +130,19 @@ impl Running {
     pub async fn until_numbers(&self, numbers: (u64, u64)) {
         let mut events = Events::open(self, "/api/events?lane=global", &[]).await;
         while self.numbers().await != numbers {
-            // Each change of the lane is an event; nothing is looked at without one.
+            // Every change of the lane sends an event, so wait for one.
             tokio::time::timeout(PATIENCE, events.next_named("changed"))
                 .await
                 .unwrap_or_else(|_| panic!("it never became {numbers:?}"));
         }
     }
 
-    /// Asks an event stream.
+    /// Opens an event stream.
     pub async fn events(&self, path: &str) -> Events {
         Events::open(self, path, &[]).await
     }
 
-    /// Tells it to stop, as SIGTERM does.
+    /// Stops the server, as SIGTERM does.
     pub fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
@@ -158,7 +158,7 @@ pub async fn answer(request: reqwest::RequestBuilder) -> Answer {
     Answer { status, headers, text: response.text().await.unwrap() }
 }
 
-/// Events as they come in over SSE, on a socket of the test's own.
+/// Events over SSE, on a socket that the test can close.
 pub struct Events {
     stream: TcpStream,
     pub head: String,
@@ -182,7 +182,7 @@ impl Events {
         Events::start(server, request + "\r\n").await
     }
 
-    /// A chat whose events are watched.
+    /// Starts a chat, and reads its events.
     pub async fn chat(server: &Running, path: &str, body: Value, headers: &[(&str, &str)]) -> Events {
         let body = body.to_string();
         let mut request = format!(
@@ -218,7 +218,7 @@ impl Events {
         read > 0
     }
 
-    /// The next event; `None` when the stream is over.
+    /// The next event, or `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             self.parse();
@@ -232,7 +232,7 @@ impl Events {
         }
     }
 
-    /// Takes whole events out of what has come; chunk sizes are lines of their own and mean nothing here.
+    /// Parses whole events out of the received text, and ignores lines with chunk sizes.
     fn parse(&mut self) {
         while let Some(end) = self.buffer.find("\n\n") {
             let block: String = self.buffer.drain(..end + 2).collect();
@@ -269,7 +269,7 @@ impl Events {
     }
 }
 
-/// An agent behind HTTP: each run ends when the test lets it.
+/// An agent behind HTTP. Each turn ends when the test allows it.
 pub struct Gate {
     pub url: String,
     pub state: Arc<GateState>,
@@ -297,13 +297,13 @@ impl Gate {
         Gate { url, state }
     }
 
-    /// Waits for a run to begin, and returns what it was asked.
+    /// Waits for a turn to start, and returns its request.
     pub async fn arrival(&self) -> Value {
         let mut heard = self.state.heard.lock().await;
         tokio::time::timeout(PATIENCE, heard.recv()).await.expect("no run began").unwrap()
     }
 
-    /// Lets this number of runs end.
+    /// Lets a number of turns end.
     pub fn let_go(&self, runs: usize) {
         self.state.doors.add_permits(runs);
     }
@@ -318,7 +318,7 @@ async fn run(State(state): State<Arc<GateState>>, headers: HeaderMap, body: Stri
     format!("answer to {message}")
 }
 
-/// Says something, and never comes to an end.
+/// Streams some text and never ends.
 async fn stream() -> axum::body::Body {
     let begun = futures_util::stream::once(async { Ok::<_, std::io::Error>("begun") });
     axum::body::Body::from_stream(begun.chain(futures_util::stream::pending()))

@@ -1,4 +1,4 @@
-//! Streams that are cut off go on where they were.
+//! Event streams: a reconnected stream continues after its last event.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::common::{Events, serve, serve_in};
 
 #[tokio::test]
-async fn reconnecting_with_the_last_id_gives_no_gap_and_no_repeat() {
+async fn reconnecting_with_the_last_id_neither_skips_nor_repeats_events() {
     let server = serve("").await;
     let mut all = server.events("/api/events").await;
     for n in 0..3 {
@@ -34,7 +34,7 @@ async fn reconnecting_with_the_last_id_gives_no_gap_and_no_repeat() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_over_still_tells_its_end_and_a_lane_only_of_itself() {
+async fn the_stream_of_an_ended_task_has_its_end_and_a_lanes_stream_only_its_own_tasks() {
     let server = serve("agent \"a\" { echo = true }\nagent \"b\" { echo = true }").await;
     let mut only_b = server.events("/api/events?lane=agent%3Ab").await;
     let answer = server.post("/api/agents/a/chat", json!({"message": "hi"})).await.json();
@@ -51,7 +51,7 @@ async fn a_task_that_is_over_still_tells_its_end_and_a_lane_only_of_itself() {
 }
 
 #[tokio::test]
-async fn a_task_whose_events_were_seen_before_a_restart_says_that_some_are_missing() {
+async fn after_a_restart_the_stream_of_a_task_reports_missing_events() {
     let dir = tempfile::tempdir().unwrap();
     let open = || Some(Arc::new(SqliteStore::open(dir.path().join("store")).unwrap()) as Arc<dyn Store>);
     let mut server = serve_in("", open(), None).await;
@@ -73,7 +73,7 @@ async fn a_task_whose_events_were_seen_before_a_restart_says_that_some_are_missi
 }
 
 #[tokio::test]
-async fn groups_are_counted_as_they_move() {
+async fn a_group_stream_counts_its_tasks() {
     let server =
         serve("handler \"ok\" { command = [\"true\"] }\nhandler \"no\" { command = [\"false\"] }").await;
     let mut all = server.events("/api/events").await;
@@ -94,8 +94,8 @@ async fn groups_are_counted_as_they_move() {
 }
 
 #[tokio::test]
-async fn a_task_that_ends_while_somebody_asks_for_its_events_is_never_unknown() {
-    // On disk, where the two looks for the task lie apart.
+async fn a_task_that_ends_during_a_request_for_its_events_is_found() {
+    // With a store on disk, the two lookups of the task are further apart.
     let dir = tempfile::tempdir().unwrap();
     let store = std::sync::Arc::new(laneway_store_sqlite::SqliteStore::open(dir.path()).unwrap());
     let server = serve_in("", Some(store), None).await;
@@ -110,13 +110,13 @@ async fn a_task_that_ends_while_somebody_asks_for_its_events_is_never_unknown() 
 }
 
 #[tokio::test]
-async fn a_slow_reader_is_bounded_and_told_how_much_it_missed() {
+async fn a_slow_reader_has_a_bounded_buffer_and_gets_the_number_of_missed_events() {
     const LARGE: u64 = 24;
     const SMALL: u64 = 1500;
     let server = serve("").await;
     let task = json!({"kind": "work", "lanes": ["external"], "payload": {}});
     let id = server.post("/api/tasks", task).await.json()["id"].as_str().unwrap().to_owned();
-    // It is kept for as long as the reader takes.
+    // The task lasts longer than the reader reads.
     let claim = json!({"worker": "w", "lanes": ["external"], "lease_ms": 3_600_000});
     let claimed = server.post("/api/claim", claim).await.json();
     let fence = &claimed["tasks"][0]["fence"];
@@ -125,7 +125,7 @@ async fn a_slow_reader_is_bounded_and_told_how_much_it_missed() {
         let body = json!({"fence": fence, "progress": progress});
         assert_eq!(server.post(&format!("/api/tasks/{id}/heartbeat"), body).await.status, 200);
     };
-    // More than all buffers on the way hold, and then more events than may wait for one reader.
+    // The output fills all buffers, and then exceeds the number of events that may wait for one reader.
     for number in 0..LARGE {
         beat(json!({"number": number, "padding": "x".repeat(1 << 20)})).await;
     }
@@ -146,7 +146,7 @@ async fn a_slow_reader_is_bounded_and_told_how_much_it_missed() {
     }
     assert_eq!(heard + missed, LARGE + SMALL);
     assert!(missed >= SMALL - 512 - LARGE, "nothing was bounded: {heard} heard, {missed} missed");
-    // And it goes on.
+    // The stream continues after the gap.
     beat(json!({"number": 9999})).await;
     assert_eq!(slow.next().await.unwrap().data["progress"]["number"], 9999);
 }

@@ -1,7 +1,7 @@
-//! The transcripts in `fixtures/`: each request is made of a real server, which must still answer as it is written there.
+//! The transcripts in `fixtures/`. The test sends each request to a real server and compares the answer.
 //! `UPDATE=1 cargo test -p laneway-server --test server fixtures` records the answers again.
 //!
-//! The SDKs and the client replay the same files from the other side, so that all of them mean the same server.
+//! The tests of the SDKs and of the client replay the same files as a server.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::common::{Answer, Events, Running, answer, serve_in};
 
-/// The headers that clients look at.
+/// The headers that clients read.
 const HEADERS: [&str; 7] = [
     "content-type",
     "location",
@@ -22,7 +22,7 @@ const HEADERS: [&str; 7] = [
     "x-laneway-task-id",
     "www-authenticate",
 ];
-/// Numbers that depend on how fast the machine is.
+/// Keys whose numbers depend on the speed of the machine.
 const MILLIS: [&str; 10] = [
     "wait_ms",
     "run_ms",
@@ -50,7 +50,7 @@ fn read(file: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn the_server_answers_as_the_fixtures_say() {
+async fn the_servers_answers_match_the_fixtures() {
     let is_recording = std::env::var_os("UPDATE").is_some();
     for file in files() {
         let mut fixture = read(&file);
@@ -98,7 +98,7 @@ fn every_refusal_that_a_client_can_cause_is_in_the_fixtures() {
         .map(|code| code.as_str())
         .filter(|code| !told.iter().any(|one| one == code))
         .collect();
-    // What no request brings about: a server that was killed under a run (the SDKs' tests kill one), and a bug.
+    // No request causes these: a server that was killed during an attempt (the SDKs' tests kill one), and a bug.
     assert_eq!(missing, ["LOST", "INTERNAL"]);
 }
 
@@ -106,7 +106,7 @@ fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap()
 }
 
-/// Makes a request and returns the answer as it is written down.
+/// Sends a request, and returns the answer in the form of the file.
 async fn ask(server: &Running, masks: &mut Masks, request: &Value) -> Value {
     let request: Value = serde_json::from_str(&masks.fill(&request.to_string())).unwrap();
     let (method, path) = (request["method"].as_str().unwrap(), request["path"].as_str().unwrap());
@@ -140,7 +140,7 @@ async fn ask(server: &Running, masks: &mut Masks, request: &Value) -> Value {
     response
 }
 
-/// Says all this on a WebSocket, and returns what is heard then.
+/// Sends frames on a WebSocket, and returns a number of answers.
 async fn talk(server: &Running, masks: &mut Masks, path: &str, said: &[Value], take: u64) -> Value {
     let url = format!("ws://{}{path}", server.address);
     let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
@@ -160,7 +160,7 @@ async fn talk(server: &Running, masks: &mut Masks, path: &str, said: &[Value], t
     json!({ "frames": frames })
 }
 
-/// The first events of a stream that has no end.
+/// The first events of an endless stream.
 async fn watch(
     server: &Running,
     masks: &mut Masks,
@@ -185,7 +185,7 @@ async fn watch(
     json!({ "status": 200, "headers": { "content-type": "text/event-stream" }, "events": events })
 }
 
-/// One event of a stream; `None` for a sign of life.
+/// One event of a stream, or `None` for a keep-alive comment.
 fn event(masks: &mut Masks, block: &str) -> Option<Value> {
     let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let mut data = serde_json::from_str(field("data:")?).unwrap();
@@ -210,7 +210,7 @@ fn heads(masks: &mut Masks, told: &Answer) -> Value {
     Value::Object(heads)
 }
 
-/// What differs from run to run, by the names that stand for it: `<id:1>` is the first id that was told.
+/// The values that differ in each recording, by their placeholders: `<id:1>` is the first id in an answer.
 #[derive(Default)]
 struct Masks {
     ids: Vec<String>,
@@ -219,7 +219,7 @@ struct Masks {
 }
 
 impl Masks {
-    /// Puts what was told into a request.
+    /// Replaces placeholders in a request with values of earlier answers.
     fn fill(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (index, id) in self.ids.iter().enumerate() {
@@ -297,7 +297,7 @@ impl Masks {
     }
 
     fn id(&mut self, id: &str) -> String {
-        // Ids that a request made up are no news.
+        // An id that a request chose itself needs no placeholder.
         if id.starts_with("01900000-") {
             return id.to_owned();
         }

@@ -83,7 +83,7 @@ where
 }
 
 #[tokio::test]
-async fn it_answers_only_known_tokens_hosts_and_origins() {
+async fn mcp_accepts_only_known_tokens_hosts_and_origins() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = serve_in("", None, Some(dir.path().to_owned())).await;
     let created = server.post("/api/tokens", json!({"subject": "root", "scopes": ["admin"]})).await.json();
@@ -101,7 +101,7 @@ async fn it_answers_only_known_tokens_hosts_and_origins() {
 }
 
 #[tokio::test]
-async fn a_parent_that_does_not_run_is_refused_and_one_that_runs_is_the_parent() {
+async fn a_call_needs_a_running_parent() {
     let (of_parent, of_child) = (Gate::open().await, Gate::open().await);
     let agents = format!(
         "agent \"coder\" {{ url = \"{}\" }}\nagent \"helper\" {{ url = \"{}\" }}",
@@ -133,7 +133,7 @@ async fn a_parent_that_does_not_run_is_refused_and_one_that_runs_is_the_parent()
 }
 
 #[tokio::test]
-async fn sessions_of_older_clients_are_bounded_and_one_that_ends_makes_room() {
+async fn sessions_of_older_clients_are_limited_and_an_ended_one_makes_room() {
     let server = serve("").await;
     let hello = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -151,7 +151,7 @@ async fn sessions_of_older_clients_are_bounded_and_one_that_ends_makes_room() {
     let refused = server.send_with("POST", "/mcp", hello.clone(), &accept).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, "5"));
     assert_eq!(refused.json()["code"], "RATE_LIMITED");
-    // The current revision needs none.
+    // The current revision needs no session.
     assert_eq!(ask(&server, "tools/list", json!({}), &[]).await.status, 200);
     let ended = server.send_with("DELETE", "/mcp", json!({}), &[("mcp-session-id", &last)]).await;
     assert_eq!(ended.status, 204);
@@ -159,7 +159,7 @@ async fn sessions_of_older_clients_are_bounded_and_one_that_ends_makes_room() {
 }
 
 #[tokio::test]
-async fn what_is_no_call_is_refused_as_json_and_an_argument_that_does_not_fit_is_named() {
+async fn a_wrong_request_is_refused_as_json_and_the_error_names_a_wrong_argument() {
     let server = serve("").await;
     let accept = [("accept", "application/json, text/event-stream")];
     let no_session = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });

@@ -35,7 +35,7 @@ async fn messages_to_a_busy_session_are_collected_into_one_turn() {
 }
 
 #[tokio::test]
-async fn a_turn_that_was_asked_for_directly_says_what_it_was_asked() {
+async fn direct_turns_have_their_message_in_the_session() {
     let gate = Gate::open().await;
     let server = serve(&format!("agent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
     let body = json!({"message": "a poem", "session": "bob"});
@@ -44,7 +44,7 @@ async fn a_turn_that_was_asked_for_directly_says_what_it_was_asked() {
     let turn = server.get("/api/sessions/bob").await.json()["current_turn"].clone();
     assert_eq!(turn["task_id"], asked.json()["execution"]["id"]);
     assert_eq!((&turn["said"][0]["text"], &turn["said"][0]["agent"]), (&json!("a poem"), &json!("bot")));
-    // It takes no steering, so what is said to it waits for the next turn.
+    // The turn takes no steering, so the message waits for the next turn.
     let said = server.post("/api/sessions/bob/steer", json!({"text": "in verse"})).await;
     assert_eq!((said.status, &said.json()["outcome"]), (202, &json!("queued")), "{}", said.json());
     gate.let_go(2);
@@ -53,7 +53,7 @@ async fn a_turn_that_was_asked_for_directly_says_what_it_was_asked() {
 }
 
 #[tokio::test]
-async fn settings_of_a_session_that_are_changed_at_the_same_time_all_hold() {
+async fn concurrent_changes_of_session_settings_are_all_kept() {
     let server = serve("").await;
     for round in 0..20 {
         let path = format!("/api/sessions/s{round}");
@@ -69,7 +69,7 @@ async fn settings_of_a_session_that_are_changed_at_the_same_time_all_hold() {
 }
 
 #[tokio::test]
-async fn a_rejecting_session_names_its_turn_and_a_waiting_message_can_be_taken_back() {
+async fn a_rejecting_session_names_its_turn_and_a_waiting_message_can_be_withdrawn() {
     let gate = Gate::open().await;
     let server = serve(&format!("agent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
     let say = |body: serde_json::Value| server.post("/api/sessions/ann/messages", body);
@@ -97,7 +97,7 @@ async fn a_rejecting_session_names_its_turn_and_a_waiting_message_can_be_taken_b
 }
 
 #[tokio::test]
-async fn the_same_message_again_is_answered_with_the_one_that_was_taken() {
+async fn a_repeated_message_gets_the_answer_of_the_first() {
     let gate = Gate::open().await;
     let server = serve(&format!("agent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
     let say = |body: serde_json::Value| server.post("/api/sessions/ann/messages", body);
@@ -118,7 +118,7 @@ async fn the_same_message_again_is_answered_with_the_one_that_was_taken() {
 }
 
 #[tokio::test]
-async fn a_message_may_be_a_heartbeat_or_mean_one_turn() {
+async fn a_message_may_be_a_heartbeat_or_steer_one_turn() {
     let gate = Gate::open().await;
     let server = serve(&format!("agent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
     let say = |body: serde_json::Value| server.post("/api/sessions/ann/messages", body);
@@ -141,7 +141,7 @@ async fn a_message_may_be_a_heartbeat_or_mean_one_turn() {
 }
 
 #[tokio::test]
-async fn a_directive_is_obeyed_once_and_answered_as_often_as_it_is_sent() {
+async fn a_repeated_directive_is_applied_once_and_answered_each_time() {
     let server = serve("agent \"bot\" { external = true }").await;
     let set = json!({"agent": "bot", "text": "/queue cap:7", "message_id": "d-1"});
     let first = server.post("/api/sessions/ann/messages", set.clone()).await.json();
@@ -154,7 +154,7 @@ async fn a_directive_is_obeyed_once_and_answered_as_often_as_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_message_that_was_set_aside_is_sent_again_or_thrown_away() {
+async fn a_parked_message_can_be_resent_or_deleted() {
     let server = serve("agent \"bot\" { external = true }").await;
     let body = json!({"agent": "bot", "text": "hello", "message_id": "m-1"});
     let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 60_000});
@@ -191,7 +191,7 @@ async fn a_message_that_was_set_aside_is_sent_again_or_thrown_away() {
 }
 
 #[tokio::test]
-async fn whoever_watches_a_session_is_told_of_typing_at_once_and_how_each_message_ended() {
+async fn a_session_stream_has_typing_at_once_and_the_end_of_each_message() {
     let server = serve("messages {\nqueue { mode = \"latest\" }\n}\nagent \"bot\" { external = true }").await;
     let mut events = server.events("/api/sessions/ann/events").await;
     let say =
@@ -216,7 +216,7 @@ async fn whoever_watches_a_session_is_told_of_typing_at_once_and_how_each_messag
 }
 
 #[tokio::test]
-async fn an_agent_that_needs_no_further_lanes_needs_none_for_messages_either() {
+async fn an_agent_without_further_lanes_needs_none_for_messages() {
     let gate = Gate::open().await;
     let server = serve(&format!("agent \"coder\" {{\nurl = \"{}\"\nlanes = []\n}}", gate.url)).await;
     let sent = server.post("/api/sessions/s/messages", json!({"agent": "coder", "text": "1"})).await.json();

@@ -1,4 +1,4 @@
-"""Lanes for agent work: what may run now, what waits, and for how long."""
+"""Lanes for agent work: they decide which tasks run and which wait."""
 
 from . import errors, events, types
 from ._async.agents import AsyncAgent, AsyncTurn

@@ -1,4 +1,4 @@
-"""From JSON to the dataclasses of the wire. What a newer server adds is passed over."""
+"""Decodes JSON into the dataclasses of the wire. Ignores fields of a newer server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Read = Callable[[Any], Any]
 
 
 def decode(kind: type[T], data: Any) -> T:
-    """The JSON value as a value of this type."""
+    """Decodes a JSON value as a type."""
     value: T = _reader(kind)(data)
     return value
 

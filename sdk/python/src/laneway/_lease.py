@@ -1,4 +1,4 @@
-"""How long a lease is, and when it is over, told without trusting that two clocks agree."""
+"""The length and the end of a lease, without relying on equal clocks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SHORTEST = 0.1
 
 
 def lease_length(lease_ms: Optional[int], lease_until: str, headers: Mapping[str, str]) -> float:
-    """How long the lease is, in seconds: as it was asked for, or else by the server's own clock, and rather too short.
+    """The length of the lease in seconds: the requested one, or else that by the server's clock, at most a second too short.
 
-    The header `Date` has whole seconds, so up to one second more may have passed than it says.
+    The header `Date` has whole seconds, so the server's time may be up to one second later.
     """
     if lease_ms is not None:
         return lease_ms / 1000
@@ -33,11 +33,11 @@ class LeaseClock:
         self._until = clock() + length
 
     def renewed(self, asked_at: float) -> None:
-        """A sign of life that was sent at this moment was heard."""
+        """Renews the lease from the moment when a successful heartbeat was sent."""
         self._until = asked_at + self.length
 
     def now(self) -> float:
-        """The moment, by the clock that counts."""
+        """The current time of the clock."""
         return self._clock()
 
     @property
@@ -47,10 +47,10 @@ class LeaseClock:
 
     @property
     def next_sign(self) -> float:
-        """In how many seconds the next sign of life is due: each third of the lease."""
+        """In how many seconds the next heartbeat is due: a third of the lease."""
         return max(0.0, self.left - self.length * 2 / 3)
 
     @property
     def next_try(self) -> float:
-        """In how many seconds to try again after a sign of life that was not heard."""
+        """In how many seconds to try again after a failed heartbeat."""
         return min(1.0, self.length / 10)

@@ -1,4 +1,4 @@
-"""How servers are addressed, and how sessions are called where lanes are named."""
+"""Addresses of servers, and names of session lanes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 def address(url: str) -> str:
-    """The address of a server, without what does not belong to it."""
+    """The address of a server, without a trailing slash."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("the address of a server begins with http:// or https:// and a host, as in http://127.0.0.1:7717")
@@ -15,7 +15,7 @@ def address(url: str) -> str:
 
 
 def session_lane(key: str) -> str:
-    """The lane of a conversation: its key, with what has a meaning in lane names percent-encoded."""
+    """The lane of a session: its key, with special characters of lane names percent-encoded."""
     last = len(key) - 1
     parts = ["session:"]
     for place, char in enumerate(key):

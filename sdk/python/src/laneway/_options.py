@@ -1,4 +1,4 @@
-"""What can be said along with a call, by name."""
+"""Keyword arguments of calls."""
 
 from __future__ import annotations
 
@@ -14,105 +14,105 @@ _HEADERS = {
 
 
 class TurnOptions(TypedDict, total=False):
-    """What can be said about a turn or a stateless task of an agent."""
+    """Options of a turn or a stateless task of an agent."""
 
     session: str
-    """The conversation. Default: the agent's own."""
+    """The session. Default: the agent's own."""
     priority: PriorityRequest
     """0 to 9, or `user`, `schedule`, `agent`, `background`."""
     wait_timeout_ms: int
-    """How long it may wait; 0: it starts now or is refused."""
+    """How long it may wait. With 0 it starts now or is refused."""
     timeout_ms: int
     """How long an attempt may take."""
     deadline_ms: int
-    """When it is too late to start, counted from acceptance."""
+    """The deadline, counted from acceptance. No attempt starts after it."""
     model: str
     """Passed on to the agent."""
     metadata: Any
     """Passed on to the agent."""
     user: UserRef
-    """For whom a token speaks that may speak for others."""
+    """The user of the request, if the token may send requests on behalf of other people."""
     source_agent: str
-    """The agent that asks."""
+    """The agent that sends the request."""
     parent: str
-    """The id of the running task that asks and waits: it lends its slots."""
+    """The id of the parent, which lends its slots while it waits."""
     detach: bool
-    """The run goes on when this caller has gone."""
+    """The turn continues when this caller disconnects."""
     idempotency_key: str
-    """Asking twice is asking once, and the request is repeated by itself where that helps."""
+    """The idempotency key. With it, a repeated request starts nothing, and the client repeats the request where that helps."""
 
 
 class TaskOptions(TypedDict, total=False):
-    """What can be said about a task."""
+    """Options of a task."""
 
     priority: PriorityRequest
     """0 to 9, or the name of a source."""
     source: str
-    """Who asked: `user`, `schedule`, `agent`, `background`."""
+    """The source: `user`, `schedule`, `agent` or `background`."""
     fair_key: str
-    """With whom it shares turns."""
+    """The fair key."""
     parent: str
-    """The running task that asks."""
+    """The id of the parent."""
     group: str
-    """A label that tasks which belong together share."""
+    """A label that related tasks share."""
     wait_timeout_ms: int
-    """How long it may wait; 0: it starts now or is refused."""
+    """How long it may wait. With 0 it starts now or is refused."""
     timeout_ms: int
     """How long an attempt may take."""
     deadline_ms: int
-    """When it is too late to start, counted from acceptance."""
+    """The deadline, counted from acceptance. No attempt starts after it."""
     run_after_ms: int
-    """How long it must wait before it may start."""
+    """How long to wait before it may start."""
     retry: RetryRequest
-    """What follows a failure."""
+    """The retry rule."""
 
 
 class MessageOptions(TypedDict, total=False):
-    """What can be said about a message to a session."""
+    """Options of a message to a session."""
 
     message_id: str
-    """The channel's own id of the message: the same one twice is one message."""
+    """The channel's own id of the message. A repeated id is one message."""
     channel: str
-    """Where it came from."""
+    """The channel it came from."""
     to: str
-    """Where the answer goes."""
+    """The recipient of the answer."""
     account: str
-    """By which account."""
+    """The account of the channel."""
     thread: str
-    """In which thread."""
+    """The thread of the channel."""
     sender: str
-    """Who said it."""
+    """The id of the sender."""
     sender_name: str
-    """As people know them."""
+    """The name of the sender."""
     permissions: list[str]
     """What the sender may do."""
     mode: str
-    """What happens if the session is busy."""
+    """The queue mode, for a busy session."""
     debounce_ms: int
-    """How long it must have been quiet."""
+    """How long no message must arrive before the turn starts."""
     cap: int
     """How many messages may wait."""
     drop: str
-    """Which go when there are more."""
+    """Which messages are dropped above the maximum."""
     max_wait_ms: int
-    """After how long the turn starts although it is not quiet."""
+    """After how long the turn starts although messages still arrive."""
     heartbeat: bool
-    """It is worth nothing later: dropped when the session is busy."""
+    """The message is dropped when the session is busy or has waiting messages."""
     turn_id: str
-    """The turn that it means to steer."""
+    """The turn to steer."""
     otherwise: str
-    """What becomes of it if that turn is over or takes no steering: `followup` (the default), `reject` or `drop`."""
+    """What to do if that turn has ended or takes no steering: `followup` (the default), `reject` or `drop`."""
 
 
 class SlotOptions(TypedDict, total=False):
-    """What can be said about a slot."""
+    """Options of a slot."""
 
     session: str
-    """The conversation: one turn of it at a time."""
+    """The session, which runs one turn at a time."""
     wait_ms: int
-    """How long to wait; 0: now or never. Default: as the home lane says."""
+    """How long to wait. With 0 the slot is granted now or refused. Default: the home lane's setting."""
     lease_ms: int
-    """How long without a sign of life. Default: as the home lane says."""
+    """The lease. Default: the home lane's setting."""
     priority: PriorityRequest
     """0 to 9, or the name of a source."""
 
@@ -144,7 +144,7 @@ class LaneOptions(TypedDict, total=False):
 
 
 def split(how: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The options of a turn as what stands in the body, and what in the headers."""
+    """Splits the options of a turn into fields of the body and headers."""
     body: dict[str, Any] = {}
     headers: dict[str, str] = {}
     for key, value in how.items():

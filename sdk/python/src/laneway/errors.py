@@ -1,4 +1,4 @@
-"""Everything that can go wrong: refused (nothing changed, and what to do next), not reached, or lost."""
+"""Exceptions: rejections, unreachable servers, unexpected answers, and lost leases."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from .types import Problem
 
 
 class LanewayError(Exception):
-    """Anything that this package raises."""
+    """The base of all exceptions of this package."""
 
 
 class Unreachable(LanewayError):
-    """The server could not be reached, or the connection broke. Whether it took the request is not known."""
+    """The server could not be reached, or the connection broke. The server may have accepted the request."""
 
 
 class UnexpectedAnswer(LanewayError):
-    """Something answered that is not a Laneway server, or not one that this package knows."""
+    """The answer is not one of a Laneway server that this package knows."""
 
     def __init__(self, status: int, body: str, retry_after: Optional[str] = None) -> None:
         super().__init__(f"the answer, with status {status}, is not one that a Laneway server of this version gives")
         self.status = status
         self.body = body[:2000]
         self.retry_after = float(retry_after) if retry_after is not None and retry_after.isdecimal() else None
-        """When to come back, in seconds, if the answer said so."""
+        """When to try again, in seconds, if the answer has a time."""
 
     @property
     def is_of_gateway(self) -> bool:
-        """Whether a proxy answered that could not reach the server."""
+        """Whether the answer comes from a proxy that could not reach the server."""
         return self.status in (502, 503, 504)
 
 
 class LeaseLost(LanewayError):
-    """The slot or the task is no longer held: its lease lapsed, or it was taken away."""
+    """The slot or the task is lost: its lease lapsed, or it was released by force."""
 
 
 class NotClaimable(LanewayError):
-    """The task is not there to be claimed: others are ahead of it, its lanes are full, a worker has it, or it has ended."""
+    """The task cannot be claimed: others are ahead of it, its lanes are full, a worker has it, or it has ended."""
 
     def __init__(self, task: str, status: str) -> None:
         super().__init__(f"task {task} is {status} and cannot be claimed now; explain() says what holds it up")
@@ -46,25 +46,25 @@ class NotClaimable(LanewayError):
 
 
 class DoNotRetry(Exception):
-    """Raised by a worker's handler: it failed, and another attempt would not help."""
+    """A worker's handler raises it when the attempt failed and a retry would not help."""
 
 
 class Refusal(LanewayError):
-    """The server understood and refused, or what it ran did not succeed."""
+    """The server refused the request, or the task did not succeed."""
 
     code: str = ""
 
     def __init__(self, problem: Problem, trace: Optional[str] = None) -> None:
         super().__init__(problem.detail)
         self.problem = problem
-        """All that was told."""
+        """The whole problem document."""
         self.trace = trace
-        """The trace that the request belonged to."""
+        """The trace of the request."""
         self.code = problem.code
 
     @property
     def retry_after(self) -> Optional[float]:
-        """When to come back, in seconds; `None`: the server did not say."""
+        """When to try again, in seconds, or `None` if the server gave no time."""
         told = self.problem.retry_after_ms
         if told is not None:
             return told / 1000
@@ -72,7 +72,7 @@ class Refusal(LanewayError):
 
     @property
     def retryable(self) -> bool:
-        """Whether asking again, unchanged, could help."""
+        """Whether the same request may succeed later."""
         return self.problem.retryable
 
     @property
@@ -82,12 +82,12 @@ class Refusal(LanewayError):
 
     @property
     def detail(self) -> str:
-        """One sentence about it."""
+        """The error in one sentence."""
         return self.problem.detail
 
     @property
     def reason(self) -> str:
-        """The code, or why a task was cancelled."""
+        """The code, or the reason why a task was cancelled."""
         return self.problem.reason
 
     @property
@@ -97,32 +97,32 @@ class Refusal(LanewayError):
 
     @property
     def task_id(self) -> Optional[str]:
-        """The task that it is about."""
+        """The task that the refusal is about."""
         return self.problem.task_id
 
 
 class AtCapacity(Refusal):
-    """The line is full, or the caller may not wait."""
+    """The lane is full, or the request may not wait."""
 
 
 class RateLimited(Refusal):
-    """By a rate limit of the caller."""
+    """A rate limit of the caller's token refused the request."""
 
 
 class SessionBusy(Refusal):
-    """The session has a turn, and its mode is `reject`."""
+    """The session runs a turn, and its mode is `reject`."""
 
 
 class StaleLease(Refusal):
-    """An old fence: the attempt lost its lease."""
+    """The fence is old: the attempt has lost its lease."""
 
 
 class IdempotencyConflict(Refusal):
-    """The same key with another body."""
+    """An earlier request had the same key and another body."""
 
 
 class WouldDeadlock(Refusal):
-    """It would wait for a slot that is held until it has ended."""
+    """The task would wait for a slot that is not free before the task has ended."""
 
 
 class ChainTooDeep(Refusal):
@@ -130,11 +130,11 @@ class ChainTooDeep(Refusal):
 
 
 class DeadlineUnmeetable(Refusal):
-    """It cannot start in time."""
+    """The task cannot start before its deadline."""
 
 
 class Draining(Refusal):
-    """No new work is taken."""
+    """The lane or the server accepts no further tasks."""
 
 
 class StoreUnavailable(Refusal):
@@ -142,43 +142,43 @@ class StoreUnavailable(Refusal):
 
 
 class WaitTimeout(Refusal):
-    """It waited for longer than it was allowed to."""
+    """The task reached its wait timeout."""
 
 
 class Expired(Refusal):
-    """Its deadline passed while it waited."""
+    """The task's deadline passed while it waited."""
 
 
 class RunTimedOut(Refusal):
-    """The run took too long."""
+    """The task reached its timeout."""
 
 
 class RunFailed(Refusal):
-    """The run did not succeed."""
+    """The task failed."""
 
 
 class Lost(Refusal):
-    """The process that ran it is gone."""
+    """The process that ran the task is gone."""
 
 
 class Cancelled(Refusal):
-    """It was cancelled; `reason` says why."""
+    """The task was cancelled; `reason` says why."""
 
 
 class Invalid(Refusal):
-    """The request makes no sense."""
+    """The request is not valid."""
 
 
 class Unauthorized(Refusal):
-    """No token, or not one that is known."""
+    """The request has no token, or an unknown one."""
 
 
 class Forbidden(Refusal):
-    """The token may not do that."""
+    """The token does not allow the request."""
 
 
 class NotFound(Refusal):
-    """There is no such thing."""
+    """The task, session, agent or other object does not exist."""
 
 
 class TooLarge(Refusal):
@@ -186,7 +186,7 @@ class TooLarge(Refusal):
 
 
 class Internal(Refusal):
-    """The server is at fault."""
+    """The server has a bug."""
 
 
 BY_CODE: Mapping[str, type[Refusal]] = {
@@ -216,6 +216,6 @@ BY_CODE: Mapping[str, type[Refusal]] = {
 
 
 def refusal(data: Any, trace: Optional[str] = None) -> Refusal:
-    """The exception for a problem document; of a code that is not known, a plain `Refusal`."""
+    """The exception for a problem document. An unknown code gives a plain `Refusal`."""
     problem = decode(Problem, data)
     return BY_CODE.get(problem.code, Refusal)(problem, trace)

@@ -1,4 +1,4 @@
-"""What happens to tasks, lanes and sessions, as typed events."""
+"""Typed events of tasks, lanes and sessions."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from .errors import Refusal, refusal
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened. An event that this package does not know is a plain `Event`."""
+    """An event. An event that this package does not know is a plain `Event`."""
 
     name: str
-    """As it is called on the wire."""
+    """Its name on the wire."""
     data: Mapping[str, Any] = field(repr=False)
-    """All that was told."""
+    """All its fields."""
     event_id: Optional[str] = field(default=None, repr=False)
-    """Where it stands in its stream."""
+    """Its id in the stream."""
     task_id: Optional[str] = None
     at: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class Accepted(Event):
-    """A task was accepted."""
+    """The server accepted a task."""
 
     kind: str = ""
     lanes: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Accepted(Event):
 
 @dataclass(frozen=True)
 class Queued(Event):
-    """It waits."""
+    """The task waits."""
 
     position: Optional[int] = None
     eta_ms: Optional[int] = None
@@ -43,7 +43,7 @@ class Queued(Event):
 
 @dataclass(frozen=True)
 class Position(Event):
-    """Its place in line changed."""
+    """The position of the task changed."""
 
     position: Optional[int] = None
     eta_ms: Optional[int] = None
@@ -51,7 +51,7 @@ class Position(Event):
 
 @dataclass(frozen=True)
 class Notice(Event):
-    """It has waited for a while."""
+    """The task has waited for a while."""
 
     waited_ms: int = 0
     ahead: int = 0
@@ -72,26 +72,26 @@ class Started(Event):
 
 @dataclass(frozen=True)
 class Delta(Event):
-    """More of what it says."""
+    """A part of the task's output."""
 
     text: str = ""
 
 
 @dataclass(frozen=True)
 class Progress(Event):
-    """How far it is."""
+    """The progress of the task."""
 
     progress: Any = None
 
 
 @dataclass(frozen=True)
 class Steered(Event):
-    """Something was said to the running turn."""
+    """The running turn got a message."""
 
 
 @dataclass(frozen=True)
 class Boosted(Event):
-    """Waiting, its deadline or an operator raised its priority."""
+    """Ageing, a boost or an operator raised the priority of the task."""
 
     levels: Optional[int] = None
     priority: Optional[int] = None
@@ -109,14 +109,14 @@ class Retrying(Event):
 
 @dataclass(frozen=True)
 class Completed(Event):
-    """It succeeded."""
+    """The task succeeded."""
 
     result: Any = None
 
 
 @dataclass(frozen=True)
 class Failed(Event):
-    """It did not succeed."""
+    """The task did not succeed."""
 
     error: str = ""
     code: str = "RUN_FAILED"
@@ -124,21 +124,21 @@ class Failed(Event):
 
 @dataclass(frozen=True)
 class TimedOut(Event):
-    """It took too long, or waited too long: `code` says which."""
+    """The task reached its timeout or its wait timeout: `code` says which."""
 
     code: str = "RUN_TIMED_OUT"
 
 
 @dataclass(frozen=True)
 class Cancelled(Event):
-    """It was cancelled."""
+    """The task was cancelled."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class Expired(Event):
-    """Its deadline passed while it waited."""
+    """The task's deadline passed while it waited."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Done(Event):
 
 @dataclass(frozen=True)
 class Changed(Event):
-    """A lane's numbers."""
+    """The numbers of a lane changed."""
 
     lane: str = ""
     running: int = 0
@@ -158,7 +158,7 @@ class Changed(Event):
 
 @dataclass(frozen=True)
 class LaneEvent(Event):
-    """A lane: `pressure`, `idle`, `alert`, `paused`, `resumed`, `draining`, `drained`."""
+    """The state of a lane: `pressure`, `idle`, `alert`, `paused`, `resumed`, `draining` or `drained`."""
 
     lane: str = ""
     waiting: Optional[int] = None
@@ -167,7 +167,7 @@ class LaneEvent(Event):
 
 @dataclass(frozen=True)
 class DeadLettered(Event):
-    """A task could not be done and is kept as a dead letter."""
+    """A task failed for good and is kept as a dead letter."""
 
     error: str = ""
     attempts: int = 0
@@ -182,7 +182,7 @@ class Message(Event):
 
 @dataclass(frozen=True)
 class Group(Event):
-    """Tasks that belong together moved."""
+    """The tasks of a group changed."""
 
     group: str = ""
     done: int = 0
@@ -199,7 +199,7 @@ class Gap(Event):
 
 @dataclass(frozen=True)
 class Error(Event):
-    """Something was refused."""
+    """The server refused something."""
 
     refusal: Optional[Refusal] = None
 
@@ -242,7 +242,7 @@ _OWN = {"name", "data", "event_id"}
 
 
 def event(name: str, text: str, event_id: Optional[str]) -> Event:
-    """The event that was told in these words."""
+    """The typed event of a name and its fields."""
     told: Any = json.loads(text) if text else {}
     data = cast("dict[str, Any]", told) if isinstance(told, dict) else {"value": told}
     kind = _KINDS.get(name, Event)

@@ -1,4 +1,4 @@
-"""Tasks that are done outside, as a lane's user sees them who polls."""
+"""Tasks of external lanes, for callers that poll."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .types import ClaimedTask, ExternalTask, LaneNumbers
 
 
 class PendingTask:
-    """A task that waits for a worker, or that this client has claimed and not completed yet."""
+    """A task that waits for a worker, or a claimed task of this client."""
 
     def __init__(self, task: ExternalTask | ClaimedTask, claimed: bool) -> None:
         self.id: str = task.id
@@ -21,13 +21,13 @@ class PendingTask:
         self.timeout_ms: Optional[int] = task.timeout_ms
         self.attempt: int = task.attempt
         self.claimed = claimed
-        """Whether it is this client's already."""
+        """Whether this client has claimed it."""
         left = task.remaining_ms
         self._until = None if left is None else time.monotonic() + left / 1000
 
     @property
     def remaining_ms(self) -> Optional[int]:
-        """How much time is left now; `None`: as much as one likes."""
+        """The time that is left now, or `None` for no limit."""
         return None if self._until is None else max(0, round((self._until - time.monotonic()) * 1000))
 
     def is_timed_out(self) -> bool:
@@ -40,7 +40,7 @@ class PendingTask:
 
 @dataclass(frozen=True)
 class QueueMetrics:
-    """What all lanes have seen."""
+    """Counters of all lanes."""
 
     running: int
     waiting: int

@@ -1,4 +1,4 @@
-"""A server of one's own: started with the program, ended with it."""
+"""A local server, which starts and ends with the program."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ._async.client import AsyncClient
 from ._sync.client import Client
 from .errors import LanewayError
 
-# Ends the server when this program has ended without doing so itself, however it ended: reading fails when our end of the pipe
-# is gone, and succeeds when we say that the server is no more, whose number may be another's by then.
+# Ends the server when this program has ended without doing so. Its read fails when this program's end of the pipe is gone.
+# It succeeds once the server has ended, because its process id may then belong to another process.
 _WATCH = 'read -r _ || kill -TERM "$1"; rm -rf -- "$2"'
 _LISTENS = re.compile(r"listens on (http://\S+)")
 
@@ -37,7 +37,7 @@ class Local:
     def __init__(self, command: Sequence[str], home: Path, ready_within: float) -> None:
         self._home = home
         self._log = collections.deque[str](maxlen=200)
-        # In a session of its own, so that Ctrl-C is this program's to hear, which needs the server while it comes to its end.
+        # In its own process session, so that Ctrl-C reaches only this program, which needs the server while it ends.
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -62,7 +62,7 @@ class Local:
         self._told = threading.Event()
         self._lock = threading.Lock()
         self.url = ""
-        """Where it listens."""
+        """The server's address."""
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
         self._reader.start()
@@ -78,15 +78,15 @@ class Local:
         return self._process.pid
 
     def client(self, **how: Any) -> Client:
-        """A client of it."""
+        """A client of the server."""
         return Client(self.url, **how)
 
     def async_client(self, **how: Any) -> AsyncClient:
-        """An asynchronous client of it."""
+        """An asynchronous client of the server."""
         return AsyncClient(self.url, **how)
 
     def close(self, grace: float = 10.0) -> None:
-        """Ends the server: asks it to, and after `grace` seconds kills it."""
+        """Stops the server, and kills it after `grace` seconds."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -96,7 +96,7 @@ class Local:
                 self._process.wait()
         self._end_watch()
         self._watcher.wait()
-        # Not for ever: what the server has started may hold on to its output.
+        # Programs that the server has started may hold its output open, so wait only a second.
         self._reader.join(1.0)
         shutil.rmtree(self._home, ignore_errors=True)
 
@@ -138,7 +138,7 @@ class Local:
                 self._watcher.stdin.write(b"done\n")
                 self._watcher.stdin.close()
             except OSError:
-                # Another process has ended it.
+                # The watcher has already ended.
                 pass
 
     def _wait_until_ready(self, until: float) -> None:
@@ -149,11 +149,11 @@ class Local:
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.02)
-        raise LocalFailed("the server did not become ready; it said:\n" + "".join(self._log))
+        raise LocalFailed("the server did not become ready; its output:\n" + "".join(self._log))
 
 
 class Laneway:
-    """The way in to a queue of one's own."""
+    """Starts a local server."""
 
     @staticmethod
     def local(
@@ -164,15 +164,15 @@ class Laneway:
         listen: str = "127.0.0.1:0",
         ready_within: float = 30.0,
     ) -> Local:
-        """Starts the program `laneway` on a free loopback port, and returns when it takes work.
+        """Starts the program `laneway` on a free loopback port, and returns when it is ready.
 
-        `store` is `"memory"` or a directory. `config` is a configuration file, or what would stand in one:
-        `{"lane": {"main": {"max_concurrency": 3}}}`. `binary` is the program, else the variable `LANEWAY_BINARY` names it, else it is
-        looked for on the `PATH`. The server ends with this program, also when that is killed.
+        `store` is `"memory"` or a directory. `config` is a configuration file, or its content:
+        `{"lane": {"main": {"max_concurrency": 3}}}`. `binary` is the program. Without it, `LANEWAY_BINARY` names the program, or
+        it is on the `PATH`. The server ends with this program, even if this program is killed.
         """
         program = binary or os.environ.get("LANEWAY_BINARY") or shutil.which("laneway")
         if program is None:
-            raise LocalFailed("there is no program 'laneway' on the PATH; name it with binary=… or LANEWAY_BINARY")
+            raise LocalFailed("there is no program 'laneway' on the PATH; set binary=… or LANEWAY_BINARY")
         home = Path(tempfile.mkdtemp(prefix="laneway-"))
         if isinstance(config, (str, os.PathLike)):
             file = Path(config)

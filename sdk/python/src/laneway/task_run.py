@@ -21,7 +21,7 @@ class TaskRun:
         self.payload: Any = task.payload
         self.attempt = task.attempt
         self.fence = task.fence
-        """Grows with each attempt: show it to whatever must not listen to an old one."""
+        """The fence, which grows with each attempt. Pass it to systems that must reject an older attempt."""
         self.remaining_ms = task.remaining_ms
         """How much time the attempt had when it was claimed."""
         self._wake = wake
@@ -29,23 +29,23 @@ class TaskRun:
         self._progress: Any = None
         self._has_progress = False
         self._takes_steering = takes_steering
-        # What was said and the handler has not heard, and the ids of what it has: those are named until the server has answered.
+        # Messages that the handler has not taken yet, and ids of those it has. Heartbeats repeat the ids until an answer comes.
         self._offered: dict[str, str] = {}
         self._taken: list[str] = []
         self._named: list[str] = []
         self._stop = threading.Event()
 
     def progress(self, value: Any) -> None:
-        """Publishes the progress, in JSON. Of several in a row, watchers get the newest."""
+        """Publishes the progress, in JSON. Watchers get the newest of several values in quick succession."""
         json.dumps(value, allow_nan=False)
         with self._lock:
             self._progress, self._has_progress = value, True
         self._wake()
 
     def steered(self) -> list[str]:
-        """What was said to the run since this was called last; for handlers that take steering.
+        """The messages to the turn since the last call, for handlers that take steering.
 
-        What this has not returned when the handler is done waits for a turn of its own.
+        Messages that the handler has not taken when it ends wait for the next turn.
         """
         with self._lock:
             said, self._offered = self._offered, {}
@@ -54,11 +54,11 @@ class TaskRun:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether to stop. An `async` handler is cancelled as well; one in a thread must look."""
+        """Whether the handler must stop. An `async` handler is also cancelled; one in a thread must check this."""
         return self._stop.is_set()
 
     def check(self) -> None:
-        """Raises `LeaseLost` if the run is to stop."""
+        """Raises `LeaseLost` if the handler must stop."""
         if self._stop.is_set():
             raise LeaseLost("the task was cancelled or its lease is lost")
 
@@ -72,7 +72,7 @@ class TaskRun:
         }
 
     def _hear(self, answer: HeartbeatAnswer) -> None:
-        """What is offered again, because the server does not know yet that it was heard, is heard once."""
+        """Takes the offered messages. A message that the server offers again is taken once."""
         with self._lock:
             self._taken = [id for id in self._taken if id not in self._named]
             for message in answer.steering or ():

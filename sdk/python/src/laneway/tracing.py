@@ -8,13 +8,13 @@ from contextvars import ContextVar
 from typing import Optional
 
 traceparent: ContextVar[Optional[str]] = ContextVar("laneway_traceparent", default=None)
-"""The trace that goes on here. A worker sets it for each of its tasks; set it yourself to join a trace of your own."""
+"""The current trace. A worker sets it for each of its tasks. Set it yourself to join your own trace."""
 
 _SHAPE = re.compile(r"^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-([0-9a-f]{2})$")
 
 
 def next_traceparent() -> str:
-    """A new span, in the trace that goes on here or in a new one."""
+    """A new span in the current trace, or in a new one."""
     going_on = _SHAPE.match(traceparent.get() or "")
     trace, flags = going_on.groups() if going_on else (secrets.token_hex(16), "01")
     return f"00-{trace}-{secrets.token_hex(8)}-{flags}"

@@ -28,12 +28,12 @@ log = logging.getLogger("laneway.worker")
 Handler = Union[Callable[[TaskRun], Awaitable[Any]], Callable[[TaskRun], Any]]
 H = TypeVar("H", bound=Handler)
 
-# How many seconds longer than a claim waits its answer may take; and when the worker is drained.
+# How many seconds longer than its wait the answer of a claim may take, while the worker runs and while it drains.
 ANSWER, LAST_ANSWER = 30.0, 2.0
 
 
 class Worker:
-    """Claims tasks and runs them by handlers, several at a time.
+    """Claims tasks and runs them with handlers, several at once.
 
         worker = Worker(client, lanes=["session:*/execute"], concurrency=4)
 
@@ -54,9 +54,9 @@ class Worker:
         grace: float = 30.0,
         poll: float = 5.0,
     ) -> None:
-        """`grace`: how many seconds running tasks have after `drain()`; then they are let go, and offered again elsewhere.
+        """`grace` is how many seconds attempts may continue after `drain()`. Then other workers get their tasks.
 
-        `poll`: how many seconds one claim waits for work, 0.1 to 60; so long at most `drain()` waits for the one under way.
+        `poll` is how many seconds a claim waits for tasks, 0.1 to 60. `drain()` waits at most this long for an open claim.
         """
         if concurrency < 1:
             raise ValueError("concurrency must be at least 1")
@@ -76,10 +76,10 @@ class Worker:
         self._pauses = Retry(limit=float("inf"))
 
     def handler(self, kind: str, *, steering: bool = False) -> Callable[[H], H]:
-        """Says who runs tasks of this kind. A plain function runs in a thread.
+        """Registers the handler of a kind. A plain function runs in a thread.
 
-        What it returns is the result; what it raises is the error, and `DoNotRetry` says that another attempt would not help.
-        `steering`: it takes what is said to its turn while it runs.
+        Its return value is the result and its exception is the error. `DoNotRetry` prevents a retry. With `steering`, the
+        handler takes messages to its turn while it runs.
         """
 
         def known(run: H) -> H:
@@ -89,27 +89,27 @@ class Worker:
         return known
 
     def drain(self) -> None:
-        """Claims nothing more; what the claim under way brings is still done.
+        """Claims no further tasks, but still runs those of an open claim.
 
-        `run` returns when what runs has ended, or its grace is over.
+        `run` returns when the attempts have ended or their grace is over.
         """
         self._draining.set()
 
     def run_forever(self) -> None:
-        """Runs until SIGTERM or SIGINT, then drains; a second one ends it at once. For a program that does nothing else."""
+        """Runs until SIGTERM or SIGINT, then drains. A second signal ends it at once. For a program that does nothing else."""
         asyncio.run(self._until_signal())
 
     async def _until_signal(self) -> None:
         loop = asyncio.get_running_loop()
         running = asyncio.ensure_future(self.run())
 
-        def told() -> None:
+        def on_signal() -> None:
             if self._draining.is_set():
                 running.cancel()
             self.drain()
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, told)
+            loop.add_signal_handler(number, on_signal)
         try:
             await asyncio.wait({running})
             if not running.cancelled():
@@ -118,12 +118,12 @@ class Worker:
             await self._client.close()
 
     async def run(self) -> None:
-        """Claims and runs until it is drained. A server that is away for a while is waited for."""
+        """Claims and runs tasks until it is drained. If the server is away, it waits and tries again."""
         if not self._handlers:
             raise ValueError("the worker has no handler")
         log.info("worker %s claims from %s", self.name, ", ".join(self._lanes))
         draining = asyncio.ensure_future(self._draining.wait())
-        # As many threads as may run at once: what waits for a thread would hold its slot in vain.
+        # One thread per possible attempt, because an attempt that waits for a thread would hold its slot idle.
         self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="laneway-worker")
         try:
             await self._claim_until(draining)
@@ -150,7 +150,7 @@ class Worker:
             if claim.cancelled():
                 return
             try:
-                # A server that drains answers at once, and would be asked again at once.
+                # A draining server answers at once, so pause before the next claim.
                 tries = 0 if claim.result() or time.monotonic() - asked >= self._poll / 2 else tries + 1
                 pause = self._pauses.own_pause(tries, random.random()) if tries else 0.0
             except LanewayError as error:
@@ -164,14 +164,14 @@ class Worker:
                 await asyncio.wait({draining}, timeout=pause)
 
     async def _heard(self, claim: asyncio.Future[int], draining: asyncio.Future[Any]) -> None:
-        """Waits for a claim's answer, also when the worker is drained meanwhile.
+        """Waits for a claim's answer, also when the worker drains meanwhile.
 
-        Tasks handed out by then would be lost until their leases end.
+        Otherwise no worker would run its tasks until their leases lapse.
         """
         try:
             await asyncio.wait({draining, claim}, return_when=asyncio.FIRST_COMPLETED)
             if not claim.done():
-                log.info("a claim is under way; what it brings is still done")
+                log.info("a claim is open; its tasks still run")
                 await asyncio.wait({claim}, timeout=self._poll + LAST_ANSWER)
         finally:
             if not claim.done():
@@ -179,7 +179,7 @@ class Worker:
                 await asyncio.wait({claim})
 
     async def _claim(self, free: int) -> int:
-        """Starts what the server hands out; returns how many that is."""
+        """Claims tasks and starts them. Returns their number."""
         body = given(
             worker=self.name,
             lanes=self._lanes,
@@ -210,7 +210,7 @@ class Worker:
         lost = False
 
         def stop() -> None:
-            # A function in a thread goes on until it looks, and what it holds is not free before.
+            # A function in a thread runs until it checks, and keeps its slot until then.
             if not run._stop.is_set():
                 run._stop.set()
                 if inspect.iscoroutinefunction(handler):
@@ -247,7 +247,7 @@ class Worker:
         return await result if inspect.isawaitable(result) else result
 
     async def _report(self, task: ClaimedTask, clock: LeaseClock, outcome: Mapping[str, Any]) -> None:
-        """Reports as long as the lease lasts: what is not heard by then was not done by us."""
+        """Repeats the report until it arrives or the lease ends. After the lease, another attempt counts."""
         body = {"fence": task.fence, **outcome}
         tries = 0
         while True:
@@ -256,20 +256,20 @@ class Worker:
                 await self._client.transport.send("POST", path_of("tasks", task.id, "complete"), body=body)
                 return
             except (StaleLease, NotFound) as refused:
-                # After a try whose answer was lost this may be our own completion.
+                # If the answer to an earlier try was lost, the server may already have this report.
                 level = logging.WARNING if tries == 1 else logging.INFO
                 log.log(level, "the report on task %s was refused: %s", task.id, refused)
                 return
             except LanewayError as error:
                 pause = self._pauses.pause(error, tries, 0.0, random.random())
                 if pause is None or clock.left <= 0:
-                    log.error("the report on task %s was not heard: %s", task.id, error)
+                    log.error("the report on task %s did not arrive: %s", task.id, error)
                     return
                 await asyncio.sleep(pause)
 
 
 def _outcome(work: asyncio.Future[Any], run: TaskRun) -> Mapping[str, Any]:
-    """What is reported about a run that is over."""
+    """The report on an ended attempt."""
     if work.cancelled():
         return {"success": False, "error": "cancelled", "retryable": False}
     error = work.exception()

@@ -1,4 +1,4 @@
-# Three agents, one slow provider, a schedule; made to be looked at.
+# Three agents, one slow provider, a schedule.
 lane "global"       { max_concurrency = 8 }
 lane "main"         { max_concurrency = 4 }
 lane "provider:llm" {
@@ -20,7 +20,7 @@ lane "external" {
   }
 }
 
-# Answers at once, and word by word.
+# Answers at once, word by word.
 agent "writer" {
   command         = ["sh", "-c", "read -r asked; for word in You asked: \"$asked\". Here is a draft.; do printf '%s ' \"$word\"; sleep 0.2; done"]
   lanes           = ["main"]
@@ -28,7 +28,7 @@ agent "writer" {
   max_queued      = 6
 }
 
-# Needs the slow provider, so its line grows.
+# Needs the slow provider, so its tasks wait.
 agent "coder" {
   command         = ["sh", "-c", "for step in reading planning editing testing done; do echo \"$step\"; sleep 0.7; done"]
   lanes           = ["main", "provider:llm"]
@@ -36,7 +36,7 @@ agent "coder" {
   max_queued      = 8
 }
 
-# Done by a worker that fails now and then.
+# Workers run its tasks, and some attempts fail.
 agent "builder" {
   external        = true
   max_concurrency = 2

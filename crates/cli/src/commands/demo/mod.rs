@@ -1,4 +1,4 @@
-//! `laneway demo`: a server to look at, with agents, traffic and trouble, of which nothing is left afterwards.
+//! `laneway demo`: a server with agents, simulated traffic and failures. It keeps its state in a temporary directory.
 
 pub(crate) mod traffic;
 
@@ -16,16 +16,16 @@ use crate::output;
 
 const CONFIG: &str = include_str!("demo.hcl");
 
-/// Serves, and keeps the server busy, until somebody has seen enough.
+/// Runs the server and its traffic until a signal ends it.
 pub(crate) fn run(verb: arguments::Demo) -> Result<(), CliError> {
     crate::logs::start(tracing::Level::ERROR);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Failure(format!("no runtime: {error}")))?;
-    // Removed with everything in it when this function returns, however it does.
+    // The directory is removed when this function returns.
     let dir = tempfile::Builder::new().prefix("laneway-demo-").tempdir();
-    let dir = dir.map_err(|error| CliError::Failure(format!("no room for a temporary store: {error}")))?;
+    let dir = dir.map_err(|error| CliError::Failure(format!("cannot create a temporary store: {error}")))?;
     let done = runtime.block_on(serve(&verb, dir.path()));
-    // The store lets go of its files before they are removed.
+    // The store closes its files before they are removed.
     drop(runtime);
     done
 }
@@ -64,14 +64,14 @@ async fn serve(verb: &arguments::Demo, dir: &Path) -> Result<(), CliError> {
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
         }
-        // Nobody asks for more while it drains.
+        // The traffic stops before the server drains.
         drop(traffic);
     };
     server.serve(listener, stop).await.map_err(cannot)?;
-    if verb.json { Ok(()) } else { output::line("Stopped; nothing is left behind.") }
+    if verb.json { Ok(()) } else { output::line("Stopped; the demo has removed its files.") }
 }
 
-/// How this program is called from here: whoever has just built it has it on no path.
+/// The command that starts this program here: its path, if `PATH` has no `laneway`.
 fn own_name() -> String {
     let here = std::env::current_dir().unwrap_or_default();
     match std::env::current_exe() {
@@ -85,7 +85,7 @@ fn own_name() -> String {
 fn greeting(url: &str) -> String {
     let laneway = own_name();
     format!(
-        "Laneway demo: three agents, a slow provider, a schedule, a worker that fails now and then\n\
+        "Laneway demo: three agents, a slow provider, a schedule, workers whose attempts sometimes fail\n\
          \x20 browser:   {url}/\n\
          \x20 terminal:  {laneway} top --url {url}\n\
          \x20 ask:       {laneway} chat writer \"hello\" --url {url}\n\

@@ -1,4 +1,4 @@
-//! What a day looks like, in a minute: people who ask in bursts, a steady trickle, and a worker that is not always well.
+//! Simulated traffic: users who ask in bursts, steady conversations, and workers whose attempts sometimes fail.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// How long the worker waits for work, at the server.
+/// How long a claim waits for work at the server.
 const CLAIM_WAIT_MS: u64 = 5_000;
-/// How long to leave a server alone that refused or is not there.
+/// How long a worker pauses after a failed claim.
 const PAUSE: Duration = Duration::from_secs(1);
-/// One in so many pieces of work fails.
+/// One in this number of attempts fails.
 const FAILS_ONE_IN: u64 = 4;
 
 const PEOPLE: [&str; 5] = ["ann", "bob", "cat", "dan", "eve"];
@@ -24,7 +24,7 @@ const QUESTIONS: [&str; 5] = [
     "Add a test for the empty case",
 ];
 
-/// Begins; ends when it is dropped.
+/// Starts the traffic. It stops when the result is dropped.
 pub(super) fn start(client: Client) -> JoinSet<()> {
     let mut parts = JoinSet::new();
     parts.spawn(bursts(client.clone(), Chance(1)));
@@ -36,7 +36,7 @@ pub(super) fn start(client: Client) -> JoinSet<()> {
     parts
 }
 
-/// The same story each time: the numbers of a demo need no secrets.
+/// Pseudo-random numbers, the same in each demo.
 struct Chance(u64);
 
 impl Chance {
@@ -58,12 +58,12 @@ impl Chance {
     }
 }
 
-/// Many ask the coder at once, more than may wait; some are refused, and do not come back.
+/// More users ask the coder at once than may wait, so that some are refused.
 async fn bursts(client: Client, mut chance: Chance) {
     loop {
         for _ in 0..4 + chance.below(7) {
             let request = question(chance.of(&QUESTIONS), Some(chance.of(&PEOPLE)));
-            // A refusal is part of what there is to see.
+            // The demo is meant to show refusals.
             drop(client.chat_later("coder", AskKind::Chat, &request, &AskOptions::default()).await);
             chance.rest(20, 150).await;
         }
@@ -85,7 +85,7 @@ fn question(message: &str, session: Option<&str>) -> ChatRequest {
     }
 }
 
-/// People who talk to the writer, faster than it answers.
+/// Users send messages to the writer faster than it answers.
 async fn conversations(client: Client, mut chance: Chance) {
     loop {
         let who = chance.of(&PEOPLE);
@@ -100,7 +100,7 @@ async fn conversations(client: Client, mut chance: Chance) {
     }
 }
 
-/// Work in the background, for the workers.
+/// Background work for the workers.
 async fn builds(client: Client, mut chance: Chance) {
     let mut number = 0;
     loop {
@@ -129,7 +129,7 @@ async fn builds(client: Client, mut chance: Chance) {
     }
 }
 
-/// Claims and completes, and fails now and then: what fails twice becomes a dead letter.
+/// A worker whose attempts sometimes fail: a task that fails twice becomes a dead letter.
 async fn worker(client: Client, name: String, mut chance: Chance) {
     let claim = ClaimBody {
         worker: name,

@@ -1,4 +1,4 @@
-//! What was found, and how it is printed.
+//! What the checks found, and how it is printed.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
-/// How bad it is.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -15,7 +15,7 @@ pub(super) enum Verdict {
     Wrong,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
@@ -38,7 +38,7 @@ pub(super) fn wrong(check: &'static str, detail: impl Into<String>, fix: impl In
     Finding { check, verdict: Verdict::Wrong, detail: detail.into(), fix: Some(fix.into()) }
 }
 
-/// Prints what was found, and what to do about it.
+/// Prints the findings, and what to do about them.
 pub(super) fn print(findings: &[Finding]) -> Result<(), CliError> {
     let mut rows = Rows::under(&["CHECK", "", "FOUND"]);
     for finding in findings {
@@ -58,8 +58,10 @@ pub(super) fn print(findings: &[Finding]) -> Result<(), CliError> {
     let (warnings, wrongs) = (count(Verdict::Warning), count(Verdict::Wrong));
     output::line("")?;
     match (wrongs, warnings) {
-        (0, 0) => output::line("All is well."),
-        (0, _) => output::line(&format!("It will work; {} to look at.", format::counted(warnings, "thing"))),
-        _ => output::line(&format!("{} must be fixed.", format::counted(wrongs, "thing"))),
+        (0, 0) => output::line("Everything is fine."),
+        (0, _) => {
+            output::line(&format!("The server can run, with {}.", format::counted(warnings, "warning")))
+        }
+        _ => output::line(&format!("Fix {} first.", format::counted(wrongs, "problem"))),
     }
 }

@@ -10,14 +10,14 @@ use laneway_store::Store;
 use super::findings::{Finding, odd, well, wrong};
 use crate::output::format;
 
-/// How far two clocks may be apart before leases suffer.
+/// How far the clocks of the machine and the store may differ before leases suffer.
 const APART_MAX_MS: u64 = 1_000;
-/// A clock before this was never set: 2025-01-01.
+/// 2025-01-01. A clock before it was never set.
 const LONG_AGO_MS: u64 = 1_735_689_600_000;
-/// What a connection takes beside its own descriptor, and what the store needs.
+/// Open files that the server needs in addition to one per connection, for its store and its programs.
 const SPARE_FILES: u64 = 128;
 
-/// Programs of agents and handlers that are not there.
+/// Finds programs and directories of agents and handlers that do not exist.
 pub(super) fn programs(config: &Config) -> Vec<Finding> {
     let agents = config.agents.iter().map(|agent| (format!("agent {}", agent.name), &agent.runner));
     let handlers =
@@ -29,17 +29,17 @@ pub(super) fn programs(config: &Config) -> Vec<Finding> {
         let dir = program.cwd.as_deref().unwrap_or(Path::new("."));
         if !dir.is_dir() {
             let detail = format!("{who}: there is no directory {}", dir.display());
-            findings.push(wrong("programs", detail, "make it, or change cwd"));
+            findings.push(wrong("programs", detail, "create it, or change cwd"));
         }
         if !is_program(name, dir) {
             let detail = format!("{who}: there is no program {name}");
-            findings.push(wrong("programs", detail, "install it, or name it by its whole path"));
+            findings.push(wrong("programs", detail, "install it, or give its full path"));
         }
     }
     findings
 }
 
-/// Whether there is such a program, by its path or on `PATH`.
+/// Whether a program exists, by its path or on `PATH`.
 pub(crate) fn is_program(name: &str, dir: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let is_one = |path: PathBuf| {
@@ -53,21 +53,21 @@ pub(crate) fn is_program(name: &str, dir: &Path) -> bool {
     }
 }
 
-/// Whether the clock can be right.
+/// Checks the clock of this machine against the store's.
 pub(super) async fn clock(store: Option<&Arc<dyn Store>>) -> Finding {
     let here = format::now().0;
     if here < LONG_AGO_MS {
-        return wrong("clock", "this machine's clock was never set", "set it, and keep it right with NTP");
+        return wrong("clock", "this machine's clock was never set", "set it, and synchronize it with NTP");
     }
-    let Some(store) = store else { return well("clock", "this machine's own") };
+    let Some(store) = store else { return well("clock", "the server uses this machine's clock") };
     match store.time().await {
-        Ok(None) => well("clock", "this machine's own"),
-        Err(error) => wrong("clock", error.to_string(), "let the engine tell its time"),
+        Ok(None) => well("clock", "the server uses this machine's clock"),
+        Err(error) => wrong("clock", error.to_string(), "let the store's server report its time"),
         Ok(Some(there)) => {
             let apart = there.0.abs_diff(here);
-            let detail = format!("{} from that of the store, which counts", format::duration(apart));
+            let detail = format!("differs by {} from the store's, which is used", format::duration(apart));
             if apart > APART_MAX_MS {
-                odd("clock", detail, "keep both right with NTP: times that people see come from either")
+                odd("clock", detail, "synchronize both with NTP: shown times come from both")
             } else {
                 well("clock", detail)
             }
@@ -75,7 +75,7 @@ pub(super) async fn clock(store: Option<&Arc<dyn Store>>) -> Finding {
     }
 }
 
-/// Whether limits fit each other.
+/// Checks that limits fit each other.
 pub(super) fn limits(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     let needed = u64::from(config.server.connections_max) + SPARE_FILES;
@@ -83,13 +83,13 @@ pub(super) fn limits(config: &Config) -> Vec<Finding> {
     match files {
         Some(files) if files < needed => {
             let detail = format!(
-                "{files} open files at most, and {} connections are allowed",
+                "at most {files} open files, but {} connections are allowed",
                 config.server.connections_max
             );
             findings.push(odd(
                 "limits",
                 detail,
-                format!("ulimit -n {needed}, or a smaller server {{ connections_max }}"),
+                format!("run `ulimit -n {needed}`, or lower server {{ connections_max }}"),
             ));
         }
         files => {
@@ -109,7 +109,7 @@ pub(super) fn limits(config: &Config) -> Vec<Finding> {
         for lane in &config.lanes {
             if let Some(limit) = limit_of(lane).filter(|limit| *limit > global) {
                 let detail =
-                    format!("lane {} lets {limit} run, and global only {global} of everything", lane.lanes);
+                    format!("lane {} allows {limit} running tasks, but global only {global}", lane.lanes);
                 findings.push(odd(
                     "limits",
                     detail,

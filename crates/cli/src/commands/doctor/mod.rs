@@ -1,4 +1,4 @@
-//! `laneway doctor`: configuration, store, clock, limits, server; what is wrong and what to do about it.
+//! `laneway doctor` checks configuration, programs, store, clock, limits and server, and says what to fix.
 
 pub(crate) mod findings;
 pub(crate) mod machine;
@@ -19,7 +19,7 @@ use findings::{Finding, Verdict, odd, print, well, wrong};
 pub(crate) use machine::is_program;
 use machine::{clock, limits, programs};
 
-/// Looks at everything and prints what it found; an error if something is wrong.
+/// Runs all checks and prints the findings. A wrong finding is an error.
 pub(crate) async fn run(verb: Doctor) -> Result<(), CliError> {
     let findings = match serve::configuration(&verb.place, &[]) {
         Ok((config, file)) => examine(&verb, &config, file).await,
@@ -27,7 +27,7 @@ pub(crate) async fn run(verb: Doctor) -> Result<(), CliError> {
             vec![wrong(
                 "configuration",
                 why.trim_end(),
-                "correct the file; `laneway config check` reads it again",
+                "correct the file; `laneway config check` checks it again",
             )]
         }
         Err(other) => return Err(other),
@@ -38,7 +38,7 @@ pub(crate) async fn run(verb: Doctor) -> Result<(), CliError> {
         print(&findings)?
     }
     if findings.iter().any(|finding| finding.verdict == Verdict::Wrong) {
-        Err(CliError::Told)
+        Err(CliError::Reported)
     } else {
         Ok(())
     }
@@ -50,7 +50,7 @@ async fn examine(verb: &Doctor, config: &Config, file: Option<PathBuf>) -> Vec<F
             let agents = format::counted(config.agents.len() as u64, "agent");
             well("configuration", format!("{}: {agents}", file.display()))
         }
-        None => well("configuration", "no file, so defaults and an agent `echo`"),
+        None => well("configuration", "no file; the server uses defaults and an agent `echo`"),
     }];
     findings.extend(
         config
@@ -70,8 +70,9 @@ async fn examine(verb: &Doctor, config: &Config, file: Option<PathBuf>) -> Vec<F
 async fn store(config: &Config, is_served: bool) -> Vec<Finding> {
     let dir = match &config.store {
         StoreLocation::Memory => {
-            let fix = "name a directory, redis://… or postgres://… as `store` to keep what was accepted";
-            return vec![odd("store", "in memory: all is lost with the process", fix), clock(None).await];
+            let fix = "set `store` to a directory, redis://… or postgres://… to keep accepted tasks";
+            let detail = "in memory: the server loses all tasks when it stops";
+            return vec![odd("store", detail, fix), clock(None).await];
         }
         StoreLocation::Path(dir) => Some(dir),
         _ => None,
@@ -80,11 +81,11 @@ async fn store(config: &Config, is_served: bool) -> Vec<Finding> {
         let parent = dir.ancestors().find(|dir| dir.is_dir() || dir.as_os_str().is_empty());
         let parent = parent.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let made = tempfile::tempdir_in(parent).map_err(|error| {
-            let detail = format!("{} cannot be made: {error}", dir.display());
+            let detail = format!("cannot create {}: {error}", dir.display());
             wrong("store", detail, format!("let this user write in {}", parent.display()))
         });
-        let finding =
-            made.map_or_else(|finding| finding, |_| well("store", format!("{} will be made", dir.display())));
+        let will_create = || well("store", format!("the server will create {}", dir.display()));
+        let finding = made.map_or_else(|finding| finding, |_| will_create());
         return vec![finding, clock(None).await];
     }
     match open(&config.store).await {
@@ -107,22 +108,22 @@ async fn open(place: &StoreLocation) -> Result<Option<Arc<dyn Store>>, StoreErro
 
 fn advice(error: &StoreError) -> &'static str {
     match error {
-        StoreError::InUse { .. } => "stop the other process, or ask the server that it is",
-        StoreError::Unfit { .. } => "set up the engine as it says; docs/guide/replicas.md has the settings",
+        StoreError::InUse { .. } => "stop the other process, or use it if it is a Laneway server",
+        StoreError::Unfit { .. } => "change these settings of the store; docs/guide/replicas.md lists them",
         StoreError::Corrupt { .. } => {
-            "do not start on it: restore a copy, or `laneway export` what can be read"
+            "do not start a server on it: restore a copy, or save the readable part with `laneway export`"
         }
-        _ => "start the engine, or correct `store`",
+        _ => "start the store's server, or correct `store`",
     }
 }
 
-/// Reads all of the log: what cannot be replayed is noticed here and not at the next start.
+/// Replays the whole log, so that damage shows here and not at the next start.
 async fn contents(store: &Arc<dyn Store>) -> Finding {
     match Log::new(Arc::clone(store)).restore(0).await {
         Ok((head, lanes)) => {
             let live = format::counted(lanes.live_tasks() as u64, "live task");
             let detail = format!(
-                "{}: version {}, {live}, keeps to {}",
+                "{}: version {}, {live}, durability {}",
                 store.name(),
                 head.version,
                 store.durability().as_str()
@@ -142,13 +143,13 @@ async fn server(verb: &Doctor, config: &Config) -> Finding {
     let url = verb.url.clone().unwrap_or_else(|| format!("http://{}", config.listen));
     let client = match connection::client(&url, verb.token.as_deref()) {
         Ok(client) => client,
-        Err(_) => return wrong("server", "its address makes no sense", "write it as http://HOST:PORT"),
+        Err(_) => return wrong("server", "its address is wrong", "write it as http://HOST:PORT"),
     };
     let readiness = match client.readiness().await {
         Ok(readiness) => readiness,
         Err(error) if verb.url.is_none() => {
             return Finding {
-                fix: Some("`laneway serve` starts it".to_owned()),
+                fix: Some("start it with `laneway serve`".to_owned()),
                 ..well("server", error.to_string())
             };
         }
@@ -157,11 +158,11 @@ async fn server(verb: &Doctor, config: &Config) -> Finding {
     match client.me().await {
         Err(error) => wrong("server", error.to_string(), "set LANEWAY_TOKEN to a token of that server"),
         Ok(me) => {
-            let detail = format!("{url} is {}, and knows us as {}", readiness.status, me.subject);
+            let detail = format!("{url} is {} and accepts requests as {}", readiness.status, me.subject);
             if readiness.status == "ready" {
                 well("server", detail)
             } else {
-                odd("server", detail, "`laneway top` shows what holds it up")
+                odd("server", detail, "`laneway top` shows what blocks it")
             }
         }
     }

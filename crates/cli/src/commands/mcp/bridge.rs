@@ -1,7 +1,7 @@
-//! Passing messages between standard input and output and a server.
+//! Passes messages between standard input, standard output and a server.
 //!
-//! Bounds: [`LINE_BYTES_MAX`] for a message, [`UNDER_WAY_MAX`] requests at once (the next is refused), [`UNWRITTEN_MAX`]
-//! messages that wait to be written (then the server is not read).
+//! A message has at most [`LINE_BYTES_MAX`] bytes. The bridge refuses requests while [`UNDER_WAY_MAX`] run, and stops
+//! reading from the server while [`UNWRITTEN_MAX`] messages wait for standard output.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,17 +23,17 @@ const EVENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const UNDER_WAY_MAX: usize = 64;
 const UNWRITTEN_MAX: usize = 64;
-/// How long the server is given to hear that the client has gone.
+/// How long to try to report to the server that the client has gone.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 const SESSION_ID: &str = "mcp-session-id";
 
-/// The client sends a longer message than the bridge reads.
+/// A message of the client is longer than the bridge accepts.
 #[derive(Debug, thiserror::Error)]
 #[error("a message has at most {LINE_BYTES_MAX} bytes")]
 pub(crate) struct MessageTooLong;
 
-/// What is between a client and a server.
+/// Connects a client with a server.
 pub(crate) struct Bridge(Arc<Shared>);
 
 struct Shared {
@@ -41,22 +41,22 @@ struct Shared {
     url: String,
     out: mpsc::Sender<Value>,
     session: Mutex<Session>,
-    /// One at a time begins the session again.
+    /// Lets one request at a time renew the session.
     renewing: Semaphore,
     under_way: Mutex<HashMap<String, AbortHandle>>,
 }
 
-/// The session of an older client; one of the current revision has none.
+/// The session of a client of an older MCP revision. Clients of the current revision have none.
 #[derive(Clone, Default)]
 struct Session {
     id: Option<String>,
     version: Option<String>,
-    /// What it began with, to begin again with a server that has forgotten it.
+    /// The `initialize` request, which renews the session if the server has lost it.
     handshake: Option<Message>,
 }
 
 impl Bridge {
-    /// A bridge, and the writing of what comes back, which is over when nobody reads it any more.
+    /// A bridge, and the future that writes answers to `output`. The future ends when the reader closes `output`.
     pub(crate) fn new(
         client: Client,
         url: String,
@@ -81,7 +81,7 @@ impl Bridge {
         (Bridge(Arc::new(shared)), writing)
     }
 
-    /// Passes on what is read until that ends; what is under way then is given up, and the session closed.
+    /// Passes on messages until `input` ends, then aborts running requests and closes the session.
     pub(crate) async fn run(&self, mut input: impl AsyncBufRead + Unpin) -> Result<(), MessageTooLong> {
         let mut asking = JoinSet::new();
         let done = loop {
@@ -94,7 +94,7 @@ impl Bridge {
                 Ok(_) => {}
             }
             if !line.trim_ascii().is_empty() {
-                self.hear(&line, &mut asking).await;
+                self.receive(&line, &mut asking).await;
             }
             while asking.try_join_next().is_some() {}
         };
@@ -103,18 +103,18 @@ impl Bridge {
         done
     }
 
-    async fn hear(&self, line: &[u8], asking: &mut JoinSet<()>) {
+    async fn receive(&self, line: &[u8], asking: &mut JoinSet<()>) {
         let message = match Message::read(line) {
             Ok(message) => message,
-            Err(refusal) => return self.0.tell(refusal).await,
+            Err(refusal) => return self.0.send(refusal).await,
         };
         let shared = Arc::clone(&self.0);
         match message.id().cloned() {
-            // What follows needs the session that this brings.
+            // The next requests need the session that this one starts.
             Some(id) if message.method() == Some("initialize") => shared.begin(&message, &id).await,
             Some(id) if asking.len() >= UNDER_WAY_MAX => {
-                let why = format!("at most {UNDER_WAY_MAX} requests may be under way at once");
-                shared.tell(refusal(id, INVALID_REQUEST, &why, None)).await;
+                let why = format!("at most {UNDER_WAY_MAX} requests may run at once");
+                shared.send(refusal(id, INVALID_REQUEST, &why, None)).await;
             }
             Some(id) => {
                 let key = id.to_string();
@@ -122,7 +122,7 @@ impl Bridge {
                     shared.ask(&message, &id).await;
                     shared.under_way().remove(&id.to_string());
                 };
-                // It has not begun to run when its name is put down: this thread runs both.
+                // This thread also runs the request, so it is in the map before it can remove itself.
                 let handle = asking.spawn(ask);
                 self.0.under_way().insert(key, handle);
             }
@@ -140,12 +140,13 @@ impl Shared {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn tell(&self, message: Value) {
-        // When nobody reads any more the program ends by itself.
+    /// Sends a message to the client.
+    async fn send(&self, message: Value) {
+        // If the client has closed standard output, the program is ending.
         drop(self.out.send(message).await);
     }
 
-    /// A message as a request of HTTP.
+    /// The HTTP request of a message.
     fn request(&self, message: &Message, session: &Session) -> RequestBuilder {
         let mut request = self
             .client
@@ -160,7 +161,7 @@ impl Shared {
             ("mcp-name", message.name()),
         ];
         for (header, value) in repeated {
-            // What cannot be a header is left to the server to miss.
+            // A value that no header can hold is left out, and the server reports the missing header.
             if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
                 request = request.header(header, value);
             }
@@ -168,10 +169,10 @@ impl Shared {
         request
     }
 
-    /// The handshake of an older client.
+    /// Passes on the handshake of an older client.
     async fn begin(&self, message: &Message, id: &Value) {
         match self.request(message, &Session::default()).send().await {
-            Err(_) => self.tell(self.unreachable(id)).await,
+            Err(_) => self.send(self.unreachable(id)).await,
             Ok(response) => {
                 let session = header(&response, SESSION_ID);
                 let mut version = None;
@@ -186,7 +187,7 @@ impl Shared {
         }
     }
 
-    /// Begins a session again that the server has forgotten, unless somebody else just did.
+    /// Renews a session that the server has lost, unless another request just did.
     async fn renew(&self, old: &Session) -> Option<Session> {
         let _turn = self.renewing.acquire().await.ok()?;
         let current = self.session();
@@ -195,7 +196,7 @@ impl Shared {
         }
         let response = self.request(old.handshake.as_ref()?, &Session::default()).send().await.ok()?;
         let id = header(&response, SESSION_ID);
-        // The answer is read to its end, so that the server has begun the session.
+        // The server has started the session when its answer ends.
         drop(response.bytes().await);
         let new = Session { id, ..old.clone() };
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -216,28 +217,28 @@ impl Shared {
             sent = self.request(message, &session).send().await;
         }
         match sent {
-            Err(_) => self.tell(self.unreachable(id)).await,
+            Err(_) => self.send(self.unreachable(id)).await,
             Ok(response) => self.relay(response, id, |_| {}).await,
         }
     }
 
-    /// A message that is not answered.
+    /// Passes on a notification, which has no answer.
     async fn notify(&self, message: &Message) {
         let session = self.session();
         if let Some(cancelled) = message.cancels()
             && session.id.is_none()
         {
-            // Without a session, closing the answer is how a request is taken back.
+            // Without a session, closing the response cancels the request.
             if let Some(asking) = self.under_way().remove(&cancelled.to_string()) {
                 asking.abort();
             }
             return;
         }
-        // There is nobody to tell that it did not arrive.
+        // A notification has no answer that could report a failure.
         drop(self.request(message, &session).send().await);
     }
 
-    /// Passes on what the server answers, and sees to it that the request is answered.
+    /// Passes on the server's messages, and sends an error if no answer to the request is among them.
     async fn relay(&self, response: Response, id: &Value, mut on_answer: impl FnMut(&Value)) {
         let form = header(&response, "content-type").unwrap_or_default();
         if form.starts_with("text/event-stream") {
@@ -254,50 +255,50 @@ impl Shared {
                     if is_answer {
                         on_answer(&message);
                     }
-                    self.tell(message).await;
+                    self.send(message).await;
                     if is_answer {
                         return;
                     }
                 }
             }
-            let why = "the server broke off; what was asked may go on, and the same call again joins it";
-            return self.tell(refusal(id.clone(), INTERNAL_ERROR, why, None)).await;
+            let why = "the server closed the connection; the work may continue, and the same call joins it";
+            return self.send(refusal(id.clone(), INTERNAL_ERROR, why, None)).await;
         }
         let status = response.status();
         let body = response.bytes().await.unwrap_or_default();
         match serde_json::from_slice::<Value>(&body) {
             Ok(message) if answers(&message, id) => {
                 on_answer(&message);
-                self.tell(message).await;
+                self.send(message).await;
             }
-            // A refusal of the server as a whole: no token, too many requests, another address.
+            // The server refused the HTTP request: no token, too many requests, another address.
             Ok(problem) => {
-                let told = problem.get("detail").or_else(|| problem.get("error")?.get("message"));
-                let detail = told.and_then(Value::as_str).unwrap_or("the server refused");
+                let detail = problem.get("detail").or_else(|| problem.get("error")?.get("message"));
+                let detail = detail.and_then(Value::as_str).unwrap_or("the server refused");
                 let why = format!("{detail} (HTTP {})", status.as_u16());
-                self.tell(refusal(id.clone(), INTERNAL_ERROR, &why, Some(problem.clone()))).await;
+                self.send(refusal(id.clone(), INTERNAL_ERROR, &why, Some(problem.clone()))).await;
             }
             Err(_) => {
                 let text = String::from_utf8_lossy(&body);
                 let why = format!("the server answered HTTP {}: {}", status.as_u16(), text.trim());
-                self.tell(refusal(id.clone(), INTERNAL_ERROR, &why, None)).await;
+                self.send(refusal(id.clone(), INTERNAL_ERROR, &why, None)).await;
             }
         }
     }
 
     fn unreachable(&self, id: &Value) -> Value {
         let why = format!(
-            "no server answers at {}; start it with `laneway serve`, or say where it is with --url",
+            "no server answers at {}; start it with `laneway serve`, or set its address with --url",
             self.url
         );
         refusal(id.clone(), INTERNAL_ERROR, &why, None)
     }
 
-    /// Says that the client has gone: what it waited for is given up.
+    /// Reports to the server that the client has gone, so that the server cancels its requests.
     async fn end_session(&self) {
         let Some(id) = self.session().id else { return };
         let farewell = self.client.delete(&self.url).header(SESSION_ID, id).send();
-        // One that does not hear it will notice by itself.
+        // Without this report, the server ends the session later by itself.
         drop(tokio::time::timeout(FAREWELL, farewell).await);
     }
 }

@@ -1,8 +1,7 @@
-//! `laneway mcp`: MCP on standard input and output, passed on to `/mcp` of a server that runs.
+//! `laneway mcp`: passes MCP messages between standard input and output and `/mcp` of a running server.
 //!
-//! It knows no tool and decides nothing: each message goes to the server as it came, and each answer comes back as it
-//! is. What it adds is what only HTTP needs: the token, the session of an older client, and the headers that repeat
-//! what the message says.
+//! It passes on messages and answers unchanged. It adds only what HTTP needs: the token, the session of an older
+//! client, and the headers that repeat parts of the message.
 
 pub(crate) mod bridge;
 pub(crate) mod message;
@@ -18,7 +17,7 @@ use crate::commands::mcp::bridge::Bridge;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:7717";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How soon a server that vanished without a word is noticed.
+/// How soon the bridge notices that the server's machine is gone.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// Passes messages on until standard input ends.
@@ -30,7 +29,7 @@ pub(crate) fn run(asked: Mcp) -> Result<(), CliError> {
     put(&mut headers, "authorization", token, "--token")?;
     put(&mut headers, "x-source-agent", asked.agent.or_else(|| variable("LANEWAY_AGENT")), "--agent")?;
     put(&mut headers, "x-laneway-parent", asked.parent.or_else(|| variable("LANEWAY_TASK_ID")), "--parent")?;
-    // Another part of the program may have chosen already; either choice will do.
+    // It fails if another part of the program has installed a provider, which works as well.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = reqwest::Client::builder()
         .default_headers(headers)
@@ -47,12 +46,12 @@ pub(crate) fn run(asked: Mcp) -> Result<(), CliError> {
         let passing = bridge.run(BufReader::new(tokio::io::stdin()));
         tokio::select! {
             done = passing => done,
-            // Nobody reads any more.
+            // The client has closed standard output.
             _ = writing => Ok(()),
             () = asked_to_stop() => Ok(()),
         }
     });
-    // Whoever reads standard input cannot be interrupted, and there is nothing left to do.
+    // The thread that reads standard input cannot be interrupted, so do not wait for it.
     runtime.shutdown_background();
     done.map_err(CliError::input)
 }
@@ -66,7 +65,7 @@ async fn asked_to_stop() {
                 _ = interrupt.recv() => {}
             }
         }
-        // Without them the signals end the program by themselves.
+        // Without handlers, the signals end the program.
         _ => std::future::pending().await,
     }
 }
@@ -94,7 +93,7 @@ fn put(
 ) -> Result<(), CliError> {
     let Some(value) = value else { return Ok(()) };
     let mut value = HeaderValue::from_str(&value)
-        .map_err(|_| CliError::Input(format!("{from} holds characters that cannot be sent")))?;
+        .map_err(|_| CliError::Input(format!("{from} must hold only characters of an HTTP header")))?;
     value.set_sensitive(name == "authorization");
     headers.insert(HeaderName::from_static(name), value);
     Ok(())
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_a_server_is_enough() {
+    fn the_path_of_mcp_is_added_to_an_address() {
         let check = |given: &str, expected: Option<&str>| {
             assert_eq!(endpoint(given).ok().as_deref(), expected, "{given}");
         };

@@ -17,7 +17,7 @@ async fn async_chat(server: &crate::common::Running, session: &str) -> crate::co
 }
 
 #[tokio::test]
-async fn one_limit_counts_every_transport_and_a_full_server_says_so_in_one_vocabulary() {
+async fn one_limit_covers_every_transport_and_all_refuse_in_the_same_words() {
     let gate = Gate::open().await;
     let server = serve(&agent(&gate, "max_concurrency = 2\n max_queued = 0")).await;
     let mut sse =
@@ -65,7 +65,7 @@ async fn one_limit_counts_every_transport_and_a_full_server_says_so_in_one_vocab
     assert_eq!(refused.header("retry-after-ms"), problem["retry_after_ms"].to_string());
     assert_eq!(refused.header("x-should-retry"), "true");
 
-    // The same over the socket, which stays open: when there is room, the next try on it is accepted.
+    // The socket refuses with the same words and stays open: when there is room, it accepts the next request.
     socket.send(submit("4")).await.unwrap();
     let error = loop {
         let frame = frame(&mut socket).await;
@@ -98,7 +98,7 @@ where
 }
 
 #[tokio::test]
-async fn when_to_come_back_is_computed_from_measured_runs() {
+async fn the_retry_time_is_computed_from_measured_attempts() {
     let gate = Gate::open().await;
     let server = serve(&agent(&gate, "max_queued = 0")).await;
     let first = async_chat(&server, "a").await;
@@ -116,7 +116,7 @@ async fn when_to_come_back_is_computed_from_measured_runs() {
 }
 
 #[tokio::test]
-async fn validation_comes_first_and_neither_nonsense_nor_a_slow_upload_holds_a_slot() {
+async fn validation_comes_first_and_neither_a_wrong_request_nor_a_slow_upload_holds_a_slot() {
     let gate = Gate::open().await;
     let server = serve(&agent(&gate, "max_queued = 0")).await;
     assert_eq!(async_chat(&server, "a").await.status, 202);
@@ -146,7 +146,7 @@ async fn validation_comes_first_and_neither_nonsense_nor_a_slow_upload_holds_a_s
 }
 
 #[tokio::test]
-async fn five_at_once_one_runs_three_wait_at_their_places_one_is_refused_every_time() {
+async fn of_five_callers_one_runs_three_wait_in_order_and_one_is_refused_every_time() {
     let gate = Gate::open().await;
     let server = serve(&agent(&gate, "")).await;
     for round in 0..300 {
@@ -172,7 +172,7 @@ async fn five_at_once_one_runs_three_wait_at_their_places_one_is_refused_every_t
 }
 
 #[tokio::test]
-async fn waiting_really_waits_and_is_told_its_place_until_it_starts() {
+async fn a_waiting_caller_gets_its_position_until_the_start() {
     let gate = Gate::open().await;
     let server = serve(&agent(&gate, "")).await;
     let chat = |message: &'static str, session: &'static str| {
@@ -210,7 +210,7 @@ async fn waiting_really_waits_and_is_told_its_place_until_it_starts() {
 }
 
 #[tokio::test]
-async fn the_answer_says_how_it_went() {
+async fn the_answer_describes_the_execution() {
     let gate = Gate::open().await;
     let server = serve(&agent(&gate, "")).await;
     gate.let_go(1);

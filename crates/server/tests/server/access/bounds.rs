@@ -1,4 +1,4 @@
-//! What bounds each token on every transport, what follows the file, and what ends with a token.
+//! The limits of each token on every transport, their reload, and the end of connections with their token.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::common::{Events, PATIENCE, Running, serve, serve_in, until};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// A server whose first token is used for everything.
+/// A server whose requests use its first token.
 async fn with_token(config: &str, dir: &Path) -> Running {
     let mut server = serve_in(config, None, Some(dir.to_owned())).await;
     server.token = Some(new_token(&server, "root").await);
@@ -39,7 +39,7 @@ async fn next(socket: &mut Socket) -> Message {
     next.unwrap().unwrap()
 }
 
-/// What is refused next.
+/// The next refusal.
 async fn error(socket: &mut Socket) -> Value {
     loop {
         if let Message::Text(text) = next(socket).await {
@@ -51,7 +51,7 @@ async fn error(socket: &mut Socket) -> Value {
     }
 }
 
-/// With which code the server closes.
+/// The code with which the server closes the socket.
 async fn closed(socket: &mut Socket) -> u16 {
     let closing = async {
         loop {
@@ -69,14 +69,14 @@ async fn ended(mut stream: Events) {
     tokio::time::timeout(PATIENCE, ending).await.expect("it did not end");
 }
 
-/// A frame that is refused, if it is let in at all.
+/// A frame that the server refuses, unless a limit stops it first.
 fn cancel_of_nothing(id: &str, bytes: usize) -> Message {
     let data = json!({"task_id": "x".repeat(bytes)});
     Message::text(json!({"event": "cancel", "data": data, "id": id}).to_string())
 }
 
 #[tokio::test]
-async fn a_socket_counts_as_long_as_it_is_open() {
+async fn an_open_socket_counts_as_a_connection_of_its_token() {
     let dir = tempfile::tempdir().unwrap();
     let server = with_token("server { token_connections = 3 }", dir.path()).await;
     let token = server.token.as_deref();
@@ -95,7 +95,7 @@ async fn a_socket_counts_as_long_as_it_is_open() {
 }
 
 #[tokio::test]
-async fn a_socket_is_one_of_the_connections_that_there_may_be() {
+async fn a_socket_counts_toward_the_maximum_of_connections() {
     let server = serve("server { connections_max = 1 }").await;
     let open = socket(&server, None).await.unwrap();
     assert!(server.request("GET", "/healthz").send().await.is_err(), "the socket is the only connection");
@@ -106,7 +106,7 @@ async fn a_socket_is_one_of_the_connections_that_there_may_be() {
 #[tokio::test]
 async fn a_frame_counts_as_a_request_with_its_bytes() {
     let dir = tempfile::tempdir().unwrap();
-    // To open the socket is the first of the two.
+    // Opening the socket is the first of two requests.
     let server = with_token("server { token_requests_per_minute = 2 }", dir.path()).await;
     let mut frames = socket(&server, server.token.as_deref()).await.unwrap();
     frames.send(cancel_of_nothing("1", 1)).await.unwrap();
@@ -134,7 +134,7 @@ async fn a_frame_counts_as_a_request_with_its_bytes() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_slot_is_among_those_of_its_token_that_wait() {
+async fn a_waiting_slot_request_counts_as_a_waiting_task_of_its_token() {
     let dir = tempfile::tempdir().unwrap();
     let server = with_token("server { token_waiting = 1 }", dir.path()).await;
     let asked = json!({"lanes": ["gpu"], "wait_ms": 60_000, "lease_ms": 60_000});
@@ -155,7 +155,7 @@ async fn who_waits_for_a_slot_is_among_those_of_its_token_that_wait() {
 }
 
 #[tokio::test]
-async fn what_a_token_has_waiting_is_not_said_of_the_agent_that_it_asks() {
+async fn a_refusal_for_waiting_tasks_of_a_token_does_not_call_the_agent_busy() {
     let dir = tempfile::tempdir().unwrap();
     let config = "server { token_waiting = 1 }\nlane \"global\" { max_concurrency = 1 }\nagent \"slow\" { command = [\"sleep\", \"600\"] }\nagent \"idle\" { echo = true }";
     let server = with_token(config, dir.path()).await;
@@ -171,7 +171,7 @@ async fn what_a_token_has_waiting_is_not_said_of_the_agent_that_it_asks() {
 }
 
 #[tokio::test]
-async fn messages_of_one_token_do_not_fill_the_line_from_many_sessions() {
+async fn messages_of_one_token_are_limited_across_sessions() {
     let dir = tempfile::tempdir().unwrap();
     let config = "server { token_waiting = 2 }\nagent \"slow\" {\n command = [\"sleep\", \"600\"]\n max_queued = 20\n}";
     let mut server = with_token(config, dir.path()).await;
@@ -190,14 +190,14 @@ async fn messages_of_one_token_do_not_fill_the_line_from_many_sessions() {
     }
     server.token = Some(other);
     assert_eq!(send(&server, "d").await.status, 202);
-    // Another's messages are answered in the same session.
+    // Messages of another token in the same session still get answers.
     assert_eq!(send(&server, "a").await.status, 202);
     server.token = greedy;
     assert_eq!(server.get("/api/lanes/agent:slow").await.json()["waiting"], 3);
 }
 
 #[tokio::test]
-async fn calls_of_tools_count_among_what_waits_of_their_token() {
+async fn tool_calls_count_as_waiting_tasks_of_their_token() {
     let dir = tempfile::tempdir().unwrap();
     let config = "server { token_waiting = 1 }\nqueue { }\nhandler \"bash\" { command = [\"true\"] }";
     let server = with_token(config, dir.path()).await;
@@ -212,7 +212,7 @@ async fn calls_of_tools_count_among_what_waits_of_their_token() {
 }
 
 #[tokio::test]
-async fn nobody_stands_in_a_lane_of_a_token_by_naming_it() {
+async fn a_task_cannot_name_the_lane_of_a_token() {
     let dir = tempfile::tempdir().unwrap();
     let server = with_token("server { token_waiting = 1 }", dir.path()).await;
     let victim = new_token(&server, "victim").await;
@@ -232,7 +232,7 @@ async fn nobody_stands_in_a_lane_of_a_token_by_naming_it() {
 }
 
 #[tokio::test]
-async fn limits_follow_the_file_and_what_needs_a_restart_is_named() {
+async fn a_reload_applies_limits_and_names_settings_that_need_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("laneway.hcl");
     let where_is_it = "agent \"where\" { command = [\"printenv\", \"LANEWAY_URL\"] }";
@@ -279,7 +279,7 @@ async fn limits_follow_the_file_and_what_needs_a_restart_is_named() {
 }
 
 #[tokio::test]
-async fn sockets_and_streams_end_with_what_they_were_opened_with() {
+async fn sockets_and_streams_end_when_their_token_is_removed_or_required() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = serve_in("", None, Some(dir.path().to_owned())).await;
     let mut nameless = socket(&server, None).await.unwrap();
@@ -310,10 +310,10 @@ async fn sockets_and_streams_end_with_what_they_were_opened_with() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_for_its_owner_alone() {
+async fn only_the_owner_can_read_state_files() {
     let dir = tempfile::tempdir().unwrap();
     let (state, place) = (dir.path().join("state"), dir.path().join("store"));
-    // Directories that were there are as open as they were made.
+    // Existing directories keep their permissions.
     for made in [&state, &place] {
         std::fs::create_dir(made).unwrap();
         std::fs::set_permissions(made, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! Asking twice is asking once.
+//! Idempotency keys.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::common::{Gate, serve};
 
 #[tokio::test]
-async fn the_same_key_is_one_run_and_its_answer_is_replayed() {
+async fn the_same_key_runs_once_and_the_answer_is_replayed() {
     let gate = Gate::open().await;
     let config = format!("agent \"coder\" {{\n url = \"{}\"\n max_queued = 0\n lanes = []\n}}", gate.url);
     let server = serve(&config).await;
@@ -18,7 +18,7 @@ async fn the_same_key_is_one_run_and_its_answer_is_replayed() {
     let both = async { futures_util::future::join(ask("hi"), ask("hi")).await };
     let open = async {
         gate.arrival().await;
-        // The second caller has joined when two wait for the one run.
+        // The second caller has joined when two callers wait for the task.
         gate.let_go(1);
     };
     let ((first, second), ()) = futures_util::future::join(both, open).await;
@@ -55,7 +55,7 @@ async fn a_refusal_frees_the_key() {
 }
 
 #[tokio::test]
-async fn tasks_have_keys_too_and_routes_do_not_share_them() {
+async fn tasks_have_keys_and_routes_do_not_share_them() {
     let server = serve("").await;
     let task = json!({"kind": "index", "payload": {"n": 1}});
     let key = [("idempotency-key", "same")];
@@ -70,7 +70,7 @@ async fn tasks_have_keys_too_and_routes_do_not_share_them() {
 }
 
 #[tokio::test]
-async fn a_replay_says_how_the_run_ended_and_over_a_socket_that_it_is_one() {
+async fn a_replay_has_the_outcome_and_a_socket_marks_it_as_a_replay() {
     let server = serve("").await;
     let (path, body) = ("/api/agents/echo/chat", json!({"message": "x"}));
     let key = [("idempotency-key", "same"), ("prefer", "respond-async")];
@@ -98,7 +98,7 @@ async fn a_replay_says_how_the_run_ended_and_over_a_socket_that_it_is_one() {
 }
 
 #[tokio::test]
-async fn the_replay_of_a_failure_says_that_it_is_one() {
+async fn the_replay_of_a_failure_is_a_failure() {
     let server = serve("agent \"no\" { command = [\"false\"] }").await;
     for (accept, status) in [("application/json", 502), ("text/event-stream", 200)] {
         let headers = [("idempotency-key", accept), ("accept", accept)];

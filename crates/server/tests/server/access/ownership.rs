@@ -6,7 +6,7 @@ use crate::common::{Answer, Gate, Running, serve, serve_in};
 
 const CODER: &str = "agent \"coder\" {\nurl = \"URL\"\nmax_concurrency = 1\nmax_queued = 9\n}";
 
-/// A server with an agent behind a gate, and a token for each of these.
+/// A server with an agent behind a gate, and a token for each name and its scopes.
 async fn with_tokens(gate: &Gate, whose: &[(&str, Value)]) -> (Running, tempfile::TempDir, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let config = CODER.replace("URL", &gate.url);
@@ -35,7 +35,7 @@ impl Running {
 const ASYNC: (&str, &str) = ("prefer", "respond-async");
 
 #[tokio::test]
-async fn an_agent_is_asked_through_its_lane_whatever_lanes_a_task_names() {
+async fn a_task_for_an_agent_always_runs_in_the_agents_lane() {
     let gate = Gate::open().await;
     let server = serve(&CODER.replace("URL", &gate.url)).await;
     for lane in ["one", "two", "three"] {
@@ -53,7 +53,7 @@ async fn an_agent_is_asked_through_its_lane_whatever_lanes_a_task_names() {
 }
 
 #[tokio::test]
-async fn only_a_run_its_owner_and_its_agent_ask_in_its_name() {
+async fn only_a_task_its_owner_and_its_agent_may_name_it_as_parent() {
     let gate = Gate::open().await;
     let submit = json!(["submit", "read"]);
     let whose = [
@@ -82,7 +82,7 @@ async fn only_a_run_its_owner_and_its_agent_ask_in_its_name() {
 }
 
 #[tokio::test]
-async fn nobody_else_stops_a_turn_and_those_of_a_session_are_everybodys_in_it() {
+async fn other_users_cannot_stop_a_turn_and_the_audit_log_names_the_actor() {
     let gate = Gate::open().await;
     let submit = json!(["submit", "read"]);
     let whose = [("root", json!(["admin"])), ("ann", submit.clone()), ("bob", submit)];
@@ -118,7 +118,7 @@ async fn nobody_else_stops_a_turn_and_those_of_a_session_are_everybodys_in_it() 
 }
 
 #[tokio::test]
-async fn a_worker_reports_only_what_workers_run() {
+async fn a_worker_reports_only_attempts_of_workers() {
     let gate = Gate::open().await;
     let whose = [("root", json!(["admin"])), ("w", json!(["worker"]))];
     let (mut server, _dir, tokens) = with_tokens(&gate, &whose).await;
@@ -143,7 +143,7 @@ async fn a_worker_reports_only_what_workers_run() {
 }
 
 #[tokio::test]
-async fn pages_of_a_named_origin_may_ask_and_read_and_no_others() {
+async fn only_pages_of_a_configured_origin_may_call_the_server() {
     let server = serve("server { origins = [\"https://chat.example\"] }").await;
     let ask = |origin: &str| {
         let request = server.request("OPTIONS", "/api/tasks");

@@ -1,4 +1,4 @@
-//! What hostile, broken and slow clients get.
+//! Hostile, broken and slow clients.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 use crate::common::{Events, PATIENCE, Running, serve, serve_in};
 
-/// Sends bytes as they are and returns what comes back until the server closes, or nothing more comes.
+/// Sends raw bytes, and returns the answer until the server closes the connection or sends nothing for a while.
 async fn raw(server: &Running, bytes: &str) -> String {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -48,7 +48,7 @@ async fn with_tokens() -> (Running, tempfile::TempDir, Vec<String>) {
 }
 
 #[tokio::test]
-async fn every_route_refuses_whoever_has_no_token_and_every_scope_opens_only_its_own() {
+async fn every_route_needs_a_token_with_its_scope() {
     let (mut server, _dir, tokens) = with_tokens().await;
     let api = server.get("/openapi.json").await.json();
     let mut asked = 0;
@@ -109,7 +109,7 @@ async fn a_token_cannot_touch_the_tasks_keys_and_names_of_another() {
 }
 
 #[tokio::test]
-async fn one_token_is_bounded_in_what_it_asks_and_keeps_waiting() {
+async fn a_token_is_limited_in_its_requests_and_its_waiting_tasks() {
     let dir = tempfile::tempdir().unwrap();
     let bounds = "server {\ntoken_requests_per_minute = 20\ntoken_waiting = 2\ntoken_connections = 3\n}";
     let mut server = serve_in(bounds, None, Some(dir.path().to_owned())).await;
@@ -177,7 +177,7 @@ async fn other_hosts_and_origins_are_refused_on_every_transport() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_too_slow_or_crooked_is_cut_off() {
+async fn too_large_too_slow_and_malformed_requests_are_cut_off() {
     let server =
         serve("server {\nbody_bytes_max = 2048\nbody_timeout = \"1s\"\nheader_timeout = \"1s\"\n}").await;
     let large = json!({"message": "x".repeat(4096)});
@@ -188,7 +188,7 @@ async fn what_is_too_large_too_slow_or_crooked_is_cut_off() {
     assert!(raw(&server, &chunked).await.starts_with("HTTP/1.1 413"));
     let slow_body = raw(&server, &format!("{post}content-length: 50\r\n\r\n{{")).await;
     assert!(slow_body.starts_with("HTTP/1.1 408") && slow_body.contains("problem+json"), "{slow_body}");
-    // The head never ends: the connection does.
+    // The server closes a connection whose request head never ends.
     assert_eq!(raw(&server, "GET /api/status HTTP/1.1\r\nhost: local").await, "");
     let long_head =
         format!("GET /api/status HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(100_000));
@@ -212,7 +212,7 @@ async fn what_is_too_large_too_slow_or_crooked_is_cut_off() {
 }
 
 #[tokio::test]
-async fn no_answer_carries_a_header_or_a_text_that_the_caller_put_there() {
+async fn no_answer_repeats_a_header_or_a_text_of_the_caller() {
     let server = serve("").await;
     let secret = "s3cr3t-input";
     let inject = format!("a\r\nx-evil: {secret}");

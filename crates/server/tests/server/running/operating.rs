@@ -1,4 +1,4 @@
-//! Running it: draining, reloading, looking at queues, the audit log, metrics, traces.
+//! Operation: draining, reloads, lanes, the audit log, metrics, traces.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::common::{Events, Gate, serve, serve_in};
 
 #[tokio::test]
-async fn draining_refuses_new_work_lets_runs_end_keeps_what_waits_and_closes_sockets_last() {
+async fn draining_refuses_new_tasks_finishes_running_ones_keeps_waiting_ones_and_closes_sockets_last() {
     let dir = tempfile::tempdir().unwrap();
     let gate = Gate::open().await;
     let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
@@ -53,7 +53,7 @@ async fn draining_refuses_new_work_lets_runs_end_keeps_what_waits_and_closes_soc
 }
 
 #[tokio::test]
-async fn clear_and_release_are_recorded_with_who_asked_and_an_old_run_is_stale() {
+async fn the_audit_log_records_clear_and_release_and_an_old_attempt_is_stale() {
     let gate = Gate::open().await;
     let server = serve(&format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url)).await;
     let path = "/api/agents/coder/chat";
@@ -94,7 +94,7 @@ async fn clear_and_release_are_recorded_with_who_asked_and_an_old_run_is_stale()
 }
 
 #[tokio::test]
-async fn the_lane_for_work_of_workers_stays_one_whatever_else_is_set() {
+async fn the_lane_external_stays_external_whatever_else_is_set() {
     let server = serve("lane \"external\" { max_queued = 3 }").await;
     let submit = async || server.post("/api/tasks", json!({"kind": "k", "payload": 1})).await.status;
     assert_eq!(submit().await, 202);
@@ -104,7 +104,7 @@ async fn the_lane_for_work_of_workers_stays_one_whatever_else_is_set() {
 }
 
 #[tokio::test]
-async fn lanes_are_set_paused_and_cleared_and_nonsense_is_named() {
+async fn lanes_are_set_paused_and_cleared_and_errors_name_wrong_settings() {
     let server = serve("").await;
     let raised = server
         .send("PATCH", "/api/lanes/main", json!({"max_concurrency": 7, "retry": {"max_retries": 2}}))
@@ -146,7 +146,7 @@ async fn lanes_are_set_paused_and_cleared_and_nonsense_is_named() {
 }
 
 #[tokio::test]
-async fn a_changed_file_takes_effect_whole_or_not_at_all() {
+async fn a_reload_applies_the_whole_file_or_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("laneway.hcl");
     std::fs::write(&file, "agent \"a\" { echo = true }").unwrap();

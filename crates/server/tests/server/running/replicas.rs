@@ -1,4 +1,4 @@
-//! Several servers on one Redis: whose configuration holds, and what older and newer programs write.
+//! Several servers on one Redis: different configurations, older and newer programs, lost data, slots and streams.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ async fn server_on(redis: &Redis, config: &str) -> Running {
     serve_in(config, Some(store), None).await
 }
 
-/// What the log of all servers of this test says, line by line.
+/// The log lines of all servers of a test.
 struct Lines(mpsc::UnboundedReceiver<String>);
 
 impl Lines {
@@ -39,7 +39,7 @@ impl Lines {
         (Lines(lines), tracing::subscriber::set_default(subscriber))
     }
 
-    /// Waits for a line with all of these words.
+    /// Waits for a line with all words.
     async fn with(&mut self, words: &[&str]) {
         let mut said = String::new();
         let look = async {
@@ -56,7 +56,7 @@ impl Lines {
     }
 }
 
-/// What a server says of a setting: the value and where it comes from.
+/// The value of a setting at a server, and its source.
 async fn value_of(server: &Running, block: &str, key: &str) -> (String, String) {
     let config = server.get("/api/config").await.json();
     let is_it = |value: &&Value| value["block"] == block && value["key"] == key;
@@ -66,7 +66,7 @@ async fn value_of(server: &Running, block: &str, key: &str) -> (String, String) 
 }
 
 #[tokio::test]
-async fn servers_with_different_files_keep_to_one_limit_and_say_which_holds() {
+async fn servers_with_different_files_share_one_limit_and_report_its_source() {
     let (mut lines, _guard) = Lines::listen();
     let (redis, gate) = (Redis::start(), Gate::open().await);
     let config = |limit: u32| {
@@ -76,7 +76,7 @@ async fn servers_with_different_files_keep_to_one_limit_and_say_which_holds() {
     let first = server_on(&redis, &config(3)).await;
     assert_eq!(value_of(&first, block, "max_concurrency").await.0, "3");
 
-    // The last that starts wins; it says what held, and the other what holds now.
+    // The last server to start wins. It logs the old value, and the other server logs the new one.
     let second = server_on(&redis, &config(1)).await;
     lines.with(&["replaces the settings in the store", "max_concurrency: 3 holds, the file says 1"]).await;
     lines
@@ -88,7 +88,7 @@ async fn servers_with_different_files_keep_to_one_limit_and_say_which_holds() {
     let (value, source) = value_of(&second, block, "max_concurrency").await;
     assert!(value == "1" && source.starts_with("test.hcl:"), "{value} {source}");
 
-    // Both keep to it, and to what is set by way of either, at once.
+    // Both servers apply the limit, and a change at either of them, at once.
     for (server, session) in [(&first, "a"), (&second, "b"), (&first, "c")] {
         let body = json!({ "message": "hello", "session": session });
         let path = "/api/agents/coder/chat";
@@ -102,7 +102,7 @@ async fn servers_with_different_files_keep_to_one_limit_and_say_which_holds() {
     lines.with(&["the settings in force are those of this server's configuration"]).await;
     assert_eq!(first.numbers().await, (3, 0));
     assert!(value_of(&first, block, "max_concurrency").await.1.starts_with("test.hcl:"));
-    // What is left out stays, whichever of them was told it.
+    // A change at one server keeps settings that another server changed.
     let set = second.send("PATCH", "/api/lanes/agent:coder", json!({ "max_concurrency": 4 })).await;
     assert_eq!(set.status, 200, "{set:?}");
     let set = first.send("PATCH", "/api/lanes/agent:coder", json!({ "max_queued": 7 })).await;
@@ -111,8 +111,7 @@ async fn servers_with_different_files_keep_to_one_limit_and_say_which_holds() {
     first.until_numbers((0, 0)).await;
 }
 
-/// Appends a batch that sets the limit of a lane, as a program of another format does. What such an event looks like is the
-/// same in all of them.
+/// Appends a batch in another format that sets the limit of a lane. The event itself has the same form in all formats.
 async fn append_in(log: &Log, format: u8, number: u128, limit: &str) {
     let mut settings = LaneSettings::default();
     settings.set("max_concurrency", limit).unwrap();
@@ -125,14 +124,14 @@ async fn append_in(log: &Log, format: u8, number: u128, limit: &str) {
         append.record = in_format(Record::Batch(append.outcome().version), format, &append.record);
         match log.store().append(append).await {
             Ok(_) => return,
-            // The server was faster.
+            // The server has appended first, so try again.
             Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
         }
     }
 }
 
 #[tokio::test]
-async fn a_server_works_beside_an_older_program_and_stops_at_what_a_newer_one_wrote() {
+async fn a_server_works_with_an_older_program_and_stops_at_a_batch_of_a_newer_one() {
     let (mut lines, _guard) = Lines::listen();
     let redis = Redis::start();
     let config = "agent \"echo\" { echo = true }\nlane \"work\" { max_concurrency = 100 }";
@@ -149,7 +148,7 @@ async fn a_server_works_beside_an_older_program_and_stops_at_what_a_newer_one_wr
             "it appends after an older batch"
         );
     }
-    // Another server reads what both wrote.
+    // Another server reads the batches of both.
     let other = server_on(&redis, config).await;
     assert_eq!(other.get("/api/lanes/work").await.json()["max_concurrency"], json!(100));
 
@@ -168,7 +167,7 @@ async fn a_server_works_beside_an_older_program_and_stops_at_what_a_newer_one_wr
     lines.with(&["has stopped deciding", &newer]).await;
     let head = log.store().head().await.unwrap();
     assert_eq!(head.batch, BatchId(6), "no replica has appended after the unreadable batch");
-    // A replica that starts now says why it cannot.
+    // A replica that starts now fails with the reason.
     let nothing: [(&str, &str); 0] = [];
     let config = laneway_config::parse("test.hcl", config, laneway_config::Profile::SERVER, nothing).unwrap();
     let store: Arc<dyn laneway_store::Store> = Arc::new(RedisStore::open(&redis.url()).await.unwrap());
@@ -184,7 +183,7 @@ async fn a_server_works_beside_an_older_program_and_stops_at_what_a_newer_one_wr
 }
 
 #[tokio::test]
-async fn who_waits_for_or_watches_a_run_that_the_store_has_lost_hears_so() {
+async fn callers_and_watchers_of_a_lost_task_learn_of_the_loss() {
     let (mut said, _guard) = Lines::listen();
     let mut redis = Redis::start();
     let gate = Gate::open().await;
@@ -216,7 +215,7 @@ async fn who_waits_for_or_watches_a_run_that_the_store_has_lost_hears_so() {
 }
 
 #[tokio::test]
-async fn all_that_was_accepted_lately_is_put_back_when_redis_comes_back_empty() {
+async fn recently_accepted_tasks_are_resubmitted_when_redis_comes_back_empty() {
     let redis = Redis::start();
     let (a, b) = (server_on(&redis, "").await, server_on(&redis, "").await);
     let mut tasks = Vec::new();
@@ -224,9 +223,9 @@ async fn all_that_was_accepted_lately_is_put_back_when_redis_comes_back_empty() 
         let task = a.post("/api/tasks", json!({"kind": "k", "payload": number})).await;
         tasks.push(task.json()["id"].as_str().unwrap().to_owned());
     }
-    // Twice: what was put back is as new.
+    // The second round loses the resubmitted tasks.
     for _ in 0..2 {
-        assert_eq!(told_by(&redis, "FLUSHALL"), *b"+O");
+        assert_eq!(answer_of(&redis, "FLUSHALL"), *b"+O");
         for server in [&a, &b] {
             for task in &tasks {
                 let path = format!("/api/tasks/{task}");
@@ -237,7 +236,7 @@ async fn all_that_was_accepted_lately_is_put_back_when_redis_comes_back_empty() 
 }
 
 #[tokio::test]
-async fn a_slot_is_given_back_at_any_server() {
+async fn every_server_accepts_the_release_of_a_slot() {
     let redis = Redis::start();
     let (a, b) = (server_on(&redis, "").await, server_on(&redis, "").await);
     let held = a.post("/api/slots", json!({"lanes": ["gpu"], "lease_ms": 60_000})).await.json();
@@ -253,7 +252,7 @@ async fn a_slot_is_given_back_at_any_server() {
 }
 
 #[tokio::test]
-async fn a_slot_is_renewed_at_any_server_and_outlives_the_one_that_gave_it() {
+async fn every_server_renews_a_slot_and_the_slot_outlives_its_grantor() {
     let redis = Redis::start();
     let config = "server { drain_grace = \"100ms\" }";
     let (mut a, b) = (server_on(&redis, config).await, server_on(&redis, config).await);
@@ -274,10 +273,10 @@ async fn a_slot_is_renewed_at_any_server_and_outlives_the_one_that_gave_it() {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     }
     assert_eq!(b.numbers().await, (1, 0));
-    // Without signs of life it is over.
+    // Without heartbeats the lease lapses.
     b.until_numbers((0, 0)).await;
     assert_eq!(alive(&held).await.json()["code"], "STALE_LEASE");
-    // What is left of signs of life goes with the next one.
+    // The next heartbeat removes the records of old ones.
     let next = take(&a, 20_000).await;
     assert_eq!(alive(&next).await.status, 200);
     a.stop();
@@ -288,7 +287,7 @@ async fn a_slot_is_renewed_at_any_server_and_outlives_the_one_that_gave_it() {
 }
 
 #[tokio::test]
-async fn two_servers_do_not_share_a_directory_for_their_state() {
+async fn two_servers_cannot_share_a_state_directory() {
     let dir = tempfile::tempdir().unwrap();
     let redis = Redis::start();
     let store = async || Some(Arc::new(RedisStore::open(&redis.url()).await.unwrap()) as Arc<dyn Store>);
@@ -314,7 +313,7 @@ async fn two_servers_do_not_share_a_directory_for_their_state() {
 }
 
 #[tokio::test]
-async fn whoever_has_the_client_runs_the_turn_and_streams_it_whoever_grants_it() {
+async fn the_server_of_the_client_runs_and_streams_the_turn_although_another_grants_it() {
     let redis = Redis::start();
     let gate = Gate::open().await;
     let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
@@ -325,7 +324,7 @@ async fn whoever_has_the_client_runs_the_turn_and_streams_it_whoever_grants_it()
     gate.arrival().await;
     let mut events = Events::chat(&b, path, ask("second"), &[]).await;
     b.until_numbers((1, 1)).await;
-    // The first ends at the one, which grants the second; its client is at the other.
+    // The first turn ends at one server, which grants the second turn to the server of its client.
     gate.let_go(2);
     assert_eq!(events.next_named("delta").await.data["text"], "answer to second");
     events.next_named("done").await;
@@ -333,8 +332,8 @@ async fn whoever_has_the_client_runs_the_turn_and_streams_it_whoever_grants_it()
 }
 
 /// Whether a replica listens to the output of attempts.
-/// The beginning of what Redis answers to a command.
-fn told_by(redis: &Redis, command: &str) -> [u8; 2] {
+/// The first bytes of the answer of Redis to a command.
+fn answer_of(redis: &Redis, command: &str) -> [u8; 2] {
     let mut connection = std::net::TcpStream::connect(("127.0.0.1", redis.port())).unwrap();
     connection.write_all(format!("{command}\r\n").as_bytes()).unwrap();
     let mut answer = [0; 2];
@@ -343,11 +342,11 @@ fn told_by(redis: &Redis, command: &str) -> [u8; 2] {
 }
 
 fn has_listeners(redis: &Redis) -> bool {
-    told_by(redis, "PUBSUB CHANNELS") != *b"*0"
+    answer_of(redis, "PUBSUB CHANNELS") != *b"*0"
 }
 
 #[tokio::test]
-async fn what_a_run_says_is_heard_at_any_server_before_its_end() {
+async fn every_server_streams_the_output_of_an_attempt_before_its_end() {
     let redis = Redis::start();
     let gate = Gate::open().await;
     let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
@@ -358,7 +357,7 @@ async fn what_a_run_says_is_heard_at_any_server_before_its_end() {
     gate.arrival().await;
     let mut one = b.events(&format!("/api/tasks/{id}/events")).await;
     let mut all = b.events("/api/events").await;
-    // The engine subscribes a moment after the client.
+    // The engine subscribes shortly after the client.
     until("a replica listens", async || has_listeners(&redis)).await;
     gate.let_go(1);
     for events in [&mut one, &mut all] {
@@ -372,7 +371,7 @@ async fn what_a_run_says_is_heard_at_any_server_before_its_end() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_slot_is_given_it_by_any_server() {
+async fn a_waiting_caller_gets_a_slot_that_another_server_grants() {
     let redis = Redis::start();
     let config = "lane \"gpu\" { max_concurrency = 1 }";
     let (a, b) = (server_on(&redis, config).await, server_on(&redis, config).await);
@@ -395,7 +394,7 @@ async fn whoever_waits_for_a_slot_is_given_it_by_any_server() {
 }
 
 #[tokio::test]
-async fn a_server_is_alive_while_its_store_stands_still() {
+async fn a_server_answers_while_its_store_is_stuck() {
     let redis = Redis::start();
     let server = server_on(&redis, "").await;
     redis.signal(Signal::Stop);

@@ -1,4 +1,4 @@
-//! What the clock asks.
+//! Schedules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use crate::common::{Gate, Running, serve, serve_in, until};
 
-/// A store on the disk, opened again.
+/// Opens the store in a directory.
 fn disk(dir: &std::path::Path) -> Option<Arc<dyn Store>> {
     Some(Arc::new(SqliteStore::open(dir.join("laneway.db")).unwrap()))
 }
 
-/// Writes into a log what an earlier server would have.
+/// Writes the notes of an earlier server into a log.
 async fn note(store: Arc<dyn Store>, changes: &[(&str, &str)]) {
     let queue = Handle::open(store, laneway_engine::Options::default()).await.unwrap();
     let changes = changes.iter().map(|(key, text)| ((*key).into(), Some((*text).into()))).collect();
@@ -71,7 +71,7 @@ async fn a_schedule_fires_once_for_each_moment_and_a_full_lane_is_recorded_as_fa
 }
 
 #[tokio::test]
-async fn schedules_are_made_checked_run_and_kept() {
+async fn schedules_are_created_checked_fired_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let state = Some(dir.path().to_owned());
     let mut server = serve_in("", disk(dir.path()), state.clone()).await;
@@ -120,25 +120,25 @@ async fn schedules_are_made_checked_run_and_kept() {
     assert_eq!(kept["items"][0]["last_run"]["trigger"], "manual");
     assert_eq!(server.send("DELETE", "/api/schedules/nightly", json!(null)).await.status, 204);
     assert_eq!(server.send("DELETE", "/api/schedules/nightly", json!(null)).await.status, 404);
-    // One that is made again under the same name is another.
+    // A schedule created again with the same name has no runs.
     assert_eq!(server.post("/api/schedules", new).await.json()["last_run"], json!(null));
     assert_eq!(server.get("/api/schedules/nightly/runs").await.json()["items"], json!([]));
 }
 
-/// Waits until the schedule `name` has fired: then everything that is due has been looked at.
+/// Waits until the schedule `name` has fired. The server has then checked all due schedules.
 async fn until_fired(server: &Running, name: &str) {
     let mut events = server.events("/api/events").await;
     while events.next_named("schedule_fired").await.data["schedule"] != name {}
 }
 
 #[tokio::test]
-async fn what_was_missed_while_it_was_down_is_skipped_or_made_up_for_once() {
+async fn firings_missed_by_one_server_are_skipped_or_caught_up_once() {
     let dir = tempfile::tempdir().unwrap();
     missed(async || disk(dir.path()).unwrap()).await;
 }
 
 #[tokio::test]
-async fn what_was_missed_while_all_were_down_is_skipped_or_made_up_for_once() {
+async fn firings_missed_by_all_servers_are_skipped_or_caught_up_once() {
     let redis = Redis::start();
     missed(async || Arc::new(RedisStore::open(&redis.url()).await.unwrap()) as Arc<dyn Store>).await;
 }
@@ -157,7 +157,7 @@ async fn missed(open: impl AsyncFn() -> Arc<dyn Store>) {
         schedule("a-skip", "skip"),
         schedule("b-one", "one"),
     );
-    // It was last there a hundred days ago, so that each has missed three firings or four.
+    // The last server stopped a hundred days ago, so each schedule has missed three or four firings.
     let then = millis_ago(100 * 86_400_000).to_string();
     let last = ["a-skip", "b-one", "z"].map(|name| format!("schedule last\n{name}"));
     note(open().await, &last.each_ref().map(|key| (&**key, &*then))).await;
@@ -169,7 +169,7 @@ async fn missed(open: impl AsyncFn() -> Arc<dyn Store>) {
     assert_eq!(runs(&server, "a-skip").await, Vec::<Value>::new());
     let made_up = runs(&server, "b-one").await;
     assert_eq!((made_up.len(), &made_up[0]["trigger"]), (1, &json!("catch_up")), "{made_up:?}");
-    // What comes after the start does not wait for what was missed before, nor takes its place.
+    // A firing after the start neither waits for missed firings nor replaces them.
     let triggered = async |trigger: &str| {
         let mut runs = runs(&server, "z").await;
         runs.retain(|run| run["trigger"] == trigger);
@@ -190,7 +190,7 @@ async fn missed(open: impl AsyncFn() -> Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn a_firing_that_nobody_finished_is_finished() {
+async fn another_server_completes_an_unfinished_firing() {
     let dir = tempfile::tempdir().unwrap();
     let gate = Gate::open().await;
     let config = format!(
@@ -225,7 +225,7 @@ async fn two_on(redis: &Redis, config: &str) -> [Running; 2] {
 }
 
 #[tokio::test]
-async fn two_servers_on_one_redis_fire_each_moment_once_and_tell_the_same() {
+async fn two_servers_on_one_redis_fire_each_moment_once_and_list_the_same_runs() {
     let redis = Redis::start();
     let gate = Gate::open().await;
     let config = format!(
@@ -245,7 +245,7 @@ async fn two_servers_on_one_redis_fire_each_moment_once_and_tell_the_same() {
         }
         told.push(fired);
     }
-    // The first one runs, and the lane is full then: the same for both.
+    // The first firing runs and fills the lane, at both servers.
     let both = told[0].iter().filter(|(due, _)| told[1].contains_key(*due));
     let both: Vec<_> = both.map(|(due, status)| (status, &told[1][due])).collect();
     assert!(both.len() >= 2 && both.iter().all(|(a, b)| a == b), "{told:?}");
@@ -260,7 +260,7 @@ async fn two_servers_on_one_redis_fire_each_moment_once_and_tell_the_same() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_was_made_at_one_server_is_there_at_the_other() {
+async fn a_schedule_created_at_one_server_exists_at_the_other() {
     let redis = Redis::start();
     let mut servers = two_on(&redis, "").await;
     let new = json!({"name": "daily", "cron": "@daily", "agent": "echo", "message": "m"});

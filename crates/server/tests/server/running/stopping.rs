@@ -1,4 +1,4 @@
-//! What becomes of work when the server stops.
+//! Tasks and callers when the server stops.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::common::{Events, Gate, Running, answer, serve_in};
 
-/// A server that keeps its work in this directory.
+/// A server with its store in a directory.
 async fn serve_on(dir: &Path, config: &str) -> Running {
     let store = Arc::new(SqliteStore::open(dir.join("store")).unwrap());
     serve_in(config, Some(store), Some(dir.to_owned())).await
 }
 
 #[tokio::test]
-async fn what_is_stopped_with_the_server_is_lost_or_run_again_and_never_failed() {
+async fn a_shutdown_makes_running_tasks_lost_or_retried_and_never_failed() {
     let dir = tempfile::tempdir().unwrap();
     let gate = Gate::open().await;
     let begun = dir.path().join("begun");
@@ -70,7 +70,7 @@ async fn what_is_stopped_with_the_server_is_lost_or_run_again_and_never_failed()
 }
 
 #[tokio::test]
-async fn whoever_waits_when_it_stops_hears_that_the_task_is_kept_and_must_not_be_asked_for_again() {
+async fn a_waiting_caller_learns_at_a_shutdown_that_its_task_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let gate = Gate::open().await;
     let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
@@ -113,7 +113,7 @@ async fn whoever_waits_when_it_stops_hears_that_the_task_is_kept_and_must_not_be
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_nothing_does_not_say_that_it_does() {
+async fn a_server_without_a_durable_store_does_not_promise_to_keep_tasks() {
     let gate = Gate::open().await;
     let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
     let mut server = crate::common::serve(&config).await;
@@ -134,7 +134,7 @@ async fn a_server_that_keeps_nothing_does_not_say_that_it_does() {
 }
 
 #[tokio::test]
-async fn a_socket_and_a_batch_that_wait_when_it_stops_hear_so_too() {
+async fn a_waiting_socket_and_a_waiting_batch_learn_of_a_shutdown() {
     let dir = tempfile::tempdir().unwrap();
     let gate = Gate::open().await;
     let config = format!(

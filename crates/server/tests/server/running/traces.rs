@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::common::{Gate, PATIENCE, serve};
 
-/// A collector that is not there for the first requests, and then takes everything.
+/// A collector that refuses the first requests and then accepts everything.
 struct Collector {
     url: String,
     spans: mpsc::UnboundedReceiver<Value>,
@@ -97,7 +97,7 @@ async fn a_task_is_a_span_of_its_callers_trace_with_its_wait_and_run_inside() {
 }
 
 #[tokio::test]
-async fn what_its_caller_does_not_sample_is_left_out_and_the_rest_goes_out_before_the_end() {
+async fn unsampled_traces_are_left_out_and_others_are_exported_before_the_shutdown() {
     let mut collector = Collector::open(0).await;
     let mut server = serve(&format!("server {{ otlp = \"{}/\" }}", collector.url)).await;
     let unsampled = [("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00")];
@@ -114,7 +114,7 @@ async fn what_its_caller_does_not_sample_is_left_out_and_the_rest_goes_out_befor
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_an_error_that_says_so() {
+async fn a_wrong_collector_address_is_an_error() {
     let nothing: [(&str, &str); 0] = [];
     let text = "server { otlp = \"collector\" }";
     let config = laneway_config::parse("test.hcl", text, laneway_config::Profile::SERVER, nothing).unwrap();

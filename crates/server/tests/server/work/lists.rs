@@ -1,4 +1,4 @@
-//! Lists of tasks, and what one task tells of itself.
+//! Lists of tasks, and the record of one task.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ async fn the_children_of_a_task_are_listed_live_and_ended_and_can_be_cancelled_t
     listed.sort();
     children.sort();
     assert_eq!(listed, children);
-    // A dry run says how many, and they are still there.
+    // A dry run counts the tasks and cancels none.
     for is_dry in [true, true, false] {
         let which = json!({"parent": parent, "dry_run": is_dry});
         assert_eq!(server.post("/api/tasks/cancel", which).await.json()["cancelled"], 2);
@@ -59,7 +59,7 @@ async fn the_children_of_a_task_are_listed_live_and_ended_and_can_be_cancelled_t
 }
 
 #[tokio::test]
-async fn every_attempt_is_told_with_its_worker_and_error_also_after_a_restart() {
+async fn a_task_lists_every_attempt_with_worker_and_error_also_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let open = || Arc::new(SqliteStore::open(dir.path().join("store")).unwrap());
     let mut server = serve_in("", Some(open()), Some(dir.path().to_owned())).await;
@@ -101,7 +101,7 @@ async fn every_attempt_is_told_with_its_worker_and_error_also_after_a_restart() 
 }
 
 #[tokio::test]
-async fn what_a_finished_task_was_asked_is_remembered_unless_it_is_long() {
+async fn an_ended_task_keeps_its_payload_unless_it_is_long() {
     let server =
         serve("handler \"cat\" { command = [\"cat\"] }\nhandler \"no\" { command = [\"false\"] }").await;
     let long = "x".repeat(20_000);
@@ -114,7 +114,7 @@ async fn what_a_finished_task_was_asked_is_remembered_unless_it_is_long() {
         assert!(task["ended_at"].is_string(), "{task}");
         assert_eq!(task.get("payload"), remembered.then_some(&payload));
     }
-    // Also of one that never ran.
+    // A task that never ran keeps its payload too.
     let id = submit(&server, json!({"kind": "away", "payload": {"text": "later"}})).await;
     let path = format!("/api/tasks/{id}");
     assert_eq!(server.send("DELETE", &path, json!(null)).await.json()["status"], "cancelled_while_queued");
@@ -125,7 +125,7 @@ async fn what_a_finished_task_was_asked_is_remembered_unless_it_is_long() {
 }
 
 #[tokio::test]
-async fn the_line_of_a_lane_comes_in_its_own_order_with_places_page_by_page() {
+async fn the_waiting_tasks_of_a_lane_are_listed_in_order_with_positions_and_pages() {
     let server = serve("handler \"slow\" { command = [\"sleep\", \"600\"] }\nlane \"quay\" { max_queued = 100 }\nlane \"pier\" { max_queued = 100 }").await;
     server.post("/api/lanes/quay/pause", json!(null)).await;
     let mut expected = Vec::new();

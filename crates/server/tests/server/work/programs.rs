@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::common::{Events, serve};
 
 #[tokio::test]
-async fn a_program_gets_the_message_and_its_task_and_nothing_else_of_the_environment() {
+async fn a_program_gets_its_message_its_task_and_no_other_variables() {
     let script = "cat; printf '|%s|%s|%s|%s|%s' \\\"$LANEWAY_TASK_ID\\\" \\\"$LANEWAY_FENCE\\\" \\\"$LANEWAY_URL\\\" \\\"$LANEWAY_AGENT\\\" \\\"$CARGO_MANIFEST_DIR\\\"";
     let server = serve(&format!("agent \"p\" {{ command = [\"sh\", \"-c\", \"{script}\"] }}")).await;
     let answer = server.post("/api/agents/p/chat", json!({"message": "; rm -rf $HOME `id`"})).await.json();
@@ -15,7 +15,7 @@ async fn a_program_gets_the_message_and_its_task_and_nothing_else_of_the_environ
 }
 
 #[tokio::test]
-async fn what_it_writes_is_streamed_and_its_exit_code_is_the_outcome() {
+async fn a_programs_output_is_streamed_and_its_exit_code_is_the_outcome() {
     let server =
         serve("agent \"p\" { command = [\"sh\", \"-c\", \"echo one; echo two >&2; exit 4\"] }").await;
     let events = Events::chat(&server, "/api/agents/p/chat", json!({"message": "x"}), &[]).await.rest().await;
@@ -29,7 +29,7 @@ async fn what_it_writes_is_streamed_and_its_exit_code_is_the_outcome() {
 }
 
 #[tokio::test]
-async fn the_whole_process_group_ends_when_the_caller_goes() {
+async fn the_whole_process_group_ends_when_the_caller_disconnects() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("alive");
     let script = format!("(trap '' HUP; sleep 60) & echo $! > {}; echo started; wait", file.display());
@@ -85,7 +85,7 @@ async fn a_jsonl_program_streams_answers_fails_and_takes_steering() {
     assert_eq!((steered.status, &steered.json()["outcome"]), (202, &json!("steered")));
     assert_eq!(events.next_named("completed").await.data["result"], json!({"steered": "left"}));
 
-    // A turn of messages goes through the agent's lanes, and so does what is said to it.
+    // A turn of messages runs in the agent's lanes, and takes steering.
     let mut events = Events::open(&server, "/api/events", &[]).await;
     server.post("/api/sessions/m/messages", json!({"agent": "p", "text": "steer me"})).await;
     events.next_named("progress").await;
@@ -93,7 +93,7 @@ async fn a_jsonl_program_streams_answers_fails_and_takes_steering() {
     assert_eq!((steered.status, &steered.json()["outcome"]), (202, &json!("steered")));
 }
 
-/// Talks all the time while it reads, slowly, and says what it read.
+/// A program that writes all the time while it slowly reads, and then prints what it read.
 const TALKS_WHILE_IT_READS: &str = r#"
 import json, os, sys, threading, time
 stop = threading.Event()
@@ -116,7 +116,7 @@ say({"type": "result", "result": [len(lines), len(json.loads(lines[0])["message"
 "#;
 
 #[tokio::test]
-async fn a_long_message_is_written_once_to_a_program_that_talks_meanwhile() {
+async fn a_long_message_is_written_once_to_a_program_that_writes_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("agent.py");
     std::fs::write(&file, TALKS_WHILE_IT_READS).unwrap();
@@ -131,7 +131,7 @@ async fn a_long_message_is_written_once_to_a_program_that_talks_meanwhile() {
 }
 
 #[tokio::test]
-async fn tool_calls_of_one_turn_come_back_in_their_order() {
+async fn tool_calls_of_one_turn_return_in_order() {
     let tools = "handler \"read\" { command = [\"cat\"] }\nhandler \"bash\" { command = [\"sh\", \"-c\", \"exit 1\"] }";
     for queue in ["", "queue { }"] {
         let server = serve(&format!("{tools}\n{queue}")).await;

@@ -1,11 +1,11 @@
-//! How requests are read.
+//! Headers and bodies of requests.
 
 use serde_json::json;
 
 use crate::common::serve;
 
 #[tokio::test]
-async fn events_are_sent_to_whoever_accepts_them_in_any_spelling() {
+async fn the_accept_header_for_events_may_have_any_case() {
     let server = serve("").await;
     for (accept, is_stream) in [
         ("text/event-stream", true),
@@ -24,7 +24,7 @@ async fn events_are_sent_to_whoever_accepts_them_in_any_spelling() {
 }
 
 #[tokio::test]
-async fn a_trace_is_told_back_only_if_it_is_one() {
+async fn only_a_valid_trace_is_returned() {
     let server = serve("").await;
     let right = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     for (sent, told) in [(right, right), ("hello", ""), ("00-0af7-b7ad-01", ""), ("<script>", "")] {
@@ -35,7 +35,7 @@ async fn a_trace_is_told_back_only_if_it_is_one() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_fit_is_told_in_words_of_json() {
+async fn the_error_of_a_wrong_body_uses_words_of_json() {
     let server = serve("").await;
     for (body, words) in [
         (json!([]), "expected an object"),

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::common::{Running, serve};
 
-/// A server whose agent answers every turn with these events.
+/// A server whose agent answers every turn with fixed events.
 async fn answering(events: &'static str) -> Running {
     let told = |State(events): State<&'static str>| async move {
         ([(header::CONTENT_TYPE, "text/event-stream")], events)
@@ -21,7 +21,7 @@ async fn answering(events: &'static str) -> Running {
 }
 
 #[tokio::test]
-async fn an_upstream_that_says_it_failed_has_failed_whatever_it_said_before_and_after() {
+async fn an_upstream_that_reports_a_failure_fails_the_turn_despite_other_events() {
     for (events, words) in [
         (
             "event: delta\ndata: {\"text\":\"half\"}\n\nevent: failed\ndata: {\"error\":\"boom\"}\n\nevent: done\ndata: {}\n\n",
@@ -45,7 +45,7 @@ async fn an_upstream_that_says_it_failed_has_failed_whatever_it_said_before_and_
 }
 
 #[tokio::test]
-async fn an_upstream_that_tries_again_and_completes_has_completed() {
+async fn an_upstream_that_retries_and_completes_completes_the_turn() {
     let events = "event: retrying\ndata: {\"error\":\"boom\"}\n\nevent: delta\ndata: {\"text\":\"whole\"}\n\nevent: done\ndata: {}\n\n";
     let server = answering(events).await;
     let answer = server.post("/api/agents/a/chat", json!({"message": "hi"})).await;

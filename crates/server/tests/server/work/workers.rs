@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::common::serve;
 
 #[tokio::test]
-async fn a_worker_claims_beats_and_completes_and_an_old_fence_is_stale() {
+async fn a_worker_claims_renews_and_completes_and_an_old_fence_is_stale() {
     let server = serve("agent \"builder\" { external = true }").await;
     let body = json!({"message": "build it", "session": "s"});
     let accepted =
@@ -57,7 +57,7 @@ async fn a_worker_claims_beats_and_completes_and_an_old_fence_is_stale() {
 }
 
 #[tokio::test]
-async fn a_worker_may_ask_for_the_very_tasks_that_it_means() {
+async fn a_worker_may_claim_tasks_by_id() {
     let server = serve("").await;
     let mut ids = Vec::new();
     for number in 0..4 {
@@ -86,7 +86,7 @@ async fn a_worker_may_ask_for_the_very_tasks_that_it_means() {
 }
 
 #[tokio::test]
-async fn a_slot_guards_code_of_the_callers_own() {
+async fn a_slot_guards_the_callers_own_code() {
     let server = serve("").await;
     let take = |wait: u64| server.post("/api/slots", json!({"lanes": ["deploy"], "wait_ms": wait}));
     let first = take(0).await;
@@ -101,7 +101,7 @@ async fn a_slot_guards_code_of_the_callers_own() {
     assert_eq!((second.status, gave.status), (200, 200), "{second:?} {gave:?}");
     assert!(second.json()["fence"].as_u64() > fence.as_u64());
     assert_eq!(server.post(&format!("/api/tasks/{id}/heartbeat"), json!({"fence": fence})).await.status, 409);
-    // Given back without more words, as often as it takes to be heard.
+    // The release needs no body, and repeating it is harmless.
     let (id, fence) = (second.json()["id"].as_str().unwrap().to_owned(), second.json()["fence"].clone());
     let path = |fence: &Value| format!("/api/slots/{id}?fence={fence}");
     assert_eq!(server.send("DELETE", &path(&json!(1)), json!(null)).await.status, 409, "another's fence");
@@ -126,7 +126,7 @@ async fn a_slot_guards_code_of_the_callers_own() {
 }
 
 #[tokio::test]
-async fn a_slot_whose_code_failed_has_no_second_life() {
+async fn a_failed_slot_cannot_be_redriven() {
     let server = serve("handler \"fails\" { command = [\"sh\", \"-c\", \"exit 3\"] }").await;
     let mut all = server.events("/api/events").await;
     let slot = server.post("/api/slots", json!({"lanes": ["deploy"]})).await.json();
@@ -144,13 +144,13 @@ async fn a_slot_whose_code_failed_has_no_second_life() {
     let refused = server.post(&path, json!({})).await;
     assert_eq!(refused.status, 400, "{refused:?}");
     assert_eq!(refused.json()["detail"], "a slot cannot have a second life", "{refused:?}");
-    // A selector with a lane means tasks that can be run again.
+    // A selector with a lane covers only dead letters that can be redriven.
     let redriven = server.post("/api/dead-letters/redrive", json!({"lane": "deploy"})).await;
     assert_eq!((redriven.status, redriven.json()["count"].clone()), (200, json!(1)), "{redriven:?}");
 }
 
 #[tokio::test]
-async fn what_could_not_be_done_is_kept_and_can_be_run_again() {
+async fn a_failed_task_becomes_a_dead_letter_and_can_be_redriven() {
     let server = serve("handler \"fails\" { command = [\"sh\", \"-c\", \"exit 3\"] }").await;
     let mut all = server.events("/api/events").await;
     let task = json!({"kind": "fails", "lanes": ["main"], "payload": {"n": 7}});
@@ -171,7 +171,7 @@ async fn what_could_not_be_done_is_kept_and_can_be_run_again() {
 }
 
 #[tokio::test]
-async fn tasks_are_listed_explained_and_moved_up() {
+async fn tasks_are_listed_explained_and_reprioritized() {
     let server = serve("lane \"external\" {\nmax_concurrency = 1\nhandler = \"external\"\n}").await;
     let mut ids = Vec::new();
     for n in 0..5 {
@@ -203,7 +203,7 @@ async fn tasks_are_listed_explained_and_moved_up() {
 }
 
 #[tokio::test]
-async fn what_is_said_to_a_turn_is_offered_until_its_worker_has_it() {
+async fn steering_is_offered_until_the_worker_confirms_it() {
     let server = serve("messages {\nqueue { debounce_ms = 0 }\n}\nagent \"bot\" { external = true }").await;
     let say = |text: &'static str| {
         server.post("/api/sessions/ann/messages", json!({"agent": "bot", "text": text, "mode": "steer"}))
@@ -223,7 +223,7 @@ async fn what_is_said_to_a_turn_is_offered_until_its_worker_has_it() {
     for message in &said {
         assert_eq!(message["outcome"], "steered");
     }
-    // Two answers say the same: the first may never have arrived.
+    // The second answer repeats the offer, because the first may be lost.
     for _ in 0..2 {
         let heard = beat(json!([])).await.json();
         assert_eq!(heard["steer"], json!(["left", "right", "back"]));

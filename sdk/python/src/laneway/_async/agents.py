@@ -1,4 +1,4 @@
-"""Agents: asking them, and how their lines stand."""
+"""Agents: turns, stateless tasks, and the agent's lane."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class AsyncTurn:
-    """A turn that is about to be asked for."""
+    """A request for a turn, not sent yet."""
 
     def __init__(
         self, transport: AsyncTransport, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
@@ -25,17 +25,17 @@ class AsyncTurn:
         self._headers = headers
 
     async def answer(self) -> ChatAnswer:
-        """Asks, waits for the end, and returns the answer."""
+        """Sends the request, waits for the end, and returns the answer."""
         return await self._transport.read(
             ChatAnswer, "POST", self._path, body=self._body, headers=self._headers, waits=True
         )
 
     def events(self) -> AsyncGenerator[Event, None]:
-        """Asks, and tells what happens from acceptance on. Leaving early cancels the run, unless it is detached."""
+        """Sends the request, and yields events from acceptance on. Leaving early cancels the turn, unless it is detached."""
         return self._transport.stream("POST", self._path, body=self._body, headers=self._headers)
 
     async def accepted(self) -> AcceptedTurn:
-        """Asks, and returns when it is accepted."""
+        """Sends the request, and returns when the server has accepted it."""
         headers = {**self._headers, "prefer": "respond-async"}
         return await self._transport.read(AcceptedTurn, "POST", self._path, body=self._body, headers=headers)
 
@@ -50,7 +50,7 @@ class AsyncTurn:
 
 
 class AsyncAgent:
-    """What can run a turn."""
+    """An agent."""
 
     def __init__(self, transport: AsyncTransport, name: str) -> None:
         self._transport = transport
@@ -62,41 +62,41 @@ class AsyncAgent:
 
     # async only
     def chat(self, message: str, **how: Unpack[TurnOptions]) -> AsyncTurn:
-        """One turn of a conversation: await it for the answer, or iterate over it for the events.
+        """One turn of a session: await it for the answer, or iterate over it for the events.
 
-        Turns of one conversation run one after another. Leaving early cancels the run, unless it is detached.
+        Turns of one session run one after another. Leaving early cancels the turn, unless it is detached.
         """
         return self._turn("chat", message, how)
 
     # end
     # sync: def chat(self, message: str, **how: Unpack[TurnOptions]) -> ChatAnswer:
-    # sync:     """One turn of a conversation; returns the answer. Turns of one conversation run one after another."""
+    # sync:     """Runs one turn of a session, and returns the answer. Turns of one session run one after another."""
     # sync:     return self._turn("chat", message, how).answer()
     # sync:
     def stream(self, message: str, **how: Unpack[TurnOptions]) -> AsyncGenerator[Event, None]:
-        """One turn of a conversation, as events from acceptance on."""
+        """Runs one turn of a session, and yields events from acceptance on."""
         return self._turn("chat", message, how).events()
 
     async def submit(self, message: str, **how: Unpack[TurnOptions]) -> AcceptedTurn:
-        """One turn of a conversation that is not waited for."""
+        """Requests one turn of a session, without waiting for its end."""
         return await self._turn("chat", message, how).accepted()
 
     async def task(self, message: str, **how: Unpack[TurnOptions]) -> ChatAnswer:
-        """One stateless task, parallel to all others; returns the answer."""
+        """Runs a task without a session, in parallel with others, and returns the answer."""
         return await self._turn("task", message, how).answer()
 
     async def get(self) -> AgentView:
-        """How the agent stands."""
+        """The state of the agent."""
         return await self._transport.read(AgentView, "GET", path_of("agents", self.name))
 
     async def queue(self) -> QueueView:
-        """How its line stands."""
+        """The state of the agent's lane."""
         return await self._transport.read(QueueView, "GET", path_of("agents", self.name, "queue"))
 
     async def clear(self) -> ClearedQueue:
-        """Cancels what waits in its line."""
+        """Cancels the waiting tasks of the agent's lane."""
         return await self._transport.read(ClearedQueue, "POST", path_of("agents", self.name, "queue", "clear"))
 
     async def release(self) -> ReleasedQueue:
-        """Takes its slots away from whatever runs. The old runs may still be going; what they report is refused."""
+        """Frees the slots of the agent's running attempts. They may still run, but the server refuses their reports."""
         return await self._transport.read(ReleasedQueue, "POST", path_of("agents", self.name, "queue", "release"))

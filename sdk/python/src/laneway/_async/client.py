@@ -1,4 +1,4 @@
-"""The client: the way in to everything."""
+"""The client."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ TOOL_LANES = ("control", "query", "execute", "generate")
 
 
 class AsyncClient:
-    """A Laneway server. Close it when it is no longer needed, or use it in a `with` block."""
+    """A client of a Laneway server. Close it when you no longer need it, or use it in a `with` block."""
 
     def __init__(
         self, url: str, *, token: Optional[str] = None, retry: Retry = Retry(), timeout: float = 30.0
     ) -> None:
-        """`timeout` is in seconds and counts for requests that do not wait for work."""
+        """`timeout` is in seconds. It applies to requests that do not wait for a task."""
         self.transport = AsyncTransport(url, token, retry, timeout)
         self.url = self.transport.url
         self.leases = AsyncLeases(self.transport)
@@ -70,53 +70,53 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Lets go of all connections. What was claimed and not completed is offered again when its lease is over."""
+        """Closes all connections. The server offers claimed tasks again when their leases lapse."""
         await self.leases.close()
         await self.transport.close()
 
     async def request(
         self, method: str, path: str, *, body: Any = None, query: Optional[Mapping[str, Any]] = None
     ) -> Any:
-        """Any route that has no method of its own here, in JSON."""
+        """Calls any route, in JSON. For routes without their own method."""
         response = await self.transport.send(method, path, body=body, query=query)
         return meaning(object, response) if response.content else None
 
     # Agents, sessions, lanes
 
     def agent(self, name: str) -> AsyncAgent:
-        """The agent of this name."""
+        """The agent with a name."""
         return AsyncAgent(self.transport, name)
 
     def session(self, key: str) -> AsyncSession:
-        """The conversation of this key."""
+        """The session with a key."""
         return AsyncSession(self.transport, key)
 
     def lane(self, name: str) -> AsyncLane:
-        """The lane of this name."""
+        """The lane with a name."""
         return AsyncLane(self.transport, name)
 
     def agents(self) -> AsyncGenerator[AgentView, None]:
-        """Every agent."""
+        """All agents."""
         return self.transport.pages(AgentView, path_of("agents"))
 
     def sessions(self) -> AsyncGenerator[SessionSummary, None]:
-        """Every session in which something is."""
+        """All sessions with a turn, messages or settings."""
         return self.transport.pages(SessionSummary, path_of("sessions"))
 
     def lanes(self) -> AsyncGenerator[LaneNumbers, None]:
-        """Every lane in which something is, and those that are configured."""
+        """All lanes that are in use or configured."""
         return self.transport.pages(LaneNumbers, path_of("lanes"))
 
     def workers(self) -> AsyncGenerator[WorkerView, None]:
-        """Every worker that has work."""
+        """All workers with claimed tasks."""
         return self.transport.pages(WorkerView, path_of("workers"))
 
     async def status(self) -> StatusView:
-        """How everything stands."""
+        """The numbers of running and waiting tasks."""
         return await self.transport.read(StatusView, "GET", path_of("status"))
 
     def slot(self, lanes: Sequence[str], **how: Unpack[SlotOptions]) -> AsyncSlot:
-        """A slot of each of these lanes, to guard code of the caller's own."""
+        """A slot in each of the lanes, which guards the caller's own code."""
         return AsyncSlot(self.transport, self.leases, {"lanes": list(lanes), **how})
 
     # Tasks
@@ -130,7 +130,7 @@ class AsyncClient:
         idempotency_key: Optional[str] = None,
         **how: Unpack[TaskOptions],
     ) -> AcceptedTask:
-        """A task, which is not waited for. With an idempotency key asking twice is asking once."""
+        """Submits a task without waiting for its end. A repeated idempotency key submits nothing."""
         body = {"kind": kind, "payload": payload, "lanes": list(lanes), **how}
         headers = given(**{"idempotency-key": idempotency_key})
         return await self.transport.read(AcceptedTask, "POST", path_of("tasks"), body=body, headers=headers)
@@ -138,12 +138,12 @@ class AsyncClient:
     async def batch(
         self, session: str, calls: Sequence[BatchCall], *, group: Optional[str] = None
     ) -> BatchAnswer:
-        """The tool calls of one model turn: reads side by side, all else in order; results in the order of the calls."""
+        """Runs the tool calls of one model turn: reads together, others one after another. Results are in the order of the calls."""
         body = given(session=session, calls=list(calls), group=group)
         return await self.transport.read(BatchAnswer, "POST", path_of("tasks", "batch"), body=body, waits=True)
 
     async def task(self, task: str) -> TaskView:
-        """A task, live or over."""
+        """A task, live or ended."""
         return await self.transport.read(TaskView, "GET", path_of("tasks", task))
 
     def tasks(
@@ -155,25 +155,25 @@ class AsyncClient:
         kind: Optional[str] = None,
         group: Optional[str] = None,
     ) -> AsyncGenerator[TaskView, None]:
-        """Every task that fits."""
+        """All tasks that match."""
         query = given(status=status, lane=lane, session=session, kind=kind, group=group)
         return self.transport.pages(TaskView, path_of("tasks"), query)
 
     async def wait(self, task: str) -> TaskView:
-        """Waits for the end of a task, also across restarts of the server, and returns it."""
+        """Waits for the end of a task, also across restarts of the server. Returns the task."""
         while True:
             try:
                 async for _ in self.task_events(task):
                     pass
             except NotFound:
-                # A task that just ended may no longer have a stream; the task itself has the last word.
+                # A task that has just ended may no longer have a stream, so read the task itself.
                 pass
             view = await self.task(task)
             if view.ended_at is not None:
                 return view
 
     def task_events(self, task: str, *, after: Optional[str] = None) -> AsyncGenerator[Event, None]:
-        """What happens to a task, until `done`; goes on where it was when the connection breaks."""
+        """The events of a task, until `done`. Continues after the last event when the connection breaks."""
         return self.transport.follow(path_of("tasks", task, "events"), after=after)
 
     def events(
@@ -184,12 +184,12 @@ class AsyncClient:
         task: Optional[str] = None,
         after: Optional[str] = None,
     ) -> AsyncGenerator[Event, None]:
-        """Everything that happens, without end; goes on where it was when the connection breaks."""
+        """All events, without end. Continues after the last event when the connection breaks."""
         query = given(lane=lane, session=session, task=task)
         return self.transport.follow(path_of("events"), query=query, after=after)
 
     async def cancel(self, task: str) -> CancelAnswer:
-        """Cancels a task; the answer says what was found."""
+        """Cancels a task. The answer has the status in which the task was."""
         return await self.transport.read(CancelAnswer, "DELETE", path_of("tasks", task))
 
     async def cancel_waiting(
@@ -200,13 +200,13 @@ class AsyncClient:
         kind: Optional[str] = None,
         group: Optional[str] = None,
     ) -> int:
-        """Cancels the waiting tasks that fit everything that is given; returns how many."""
+        """Cancels the waiting tasks that match all given filters. Returns their number."""
         body = given(lane=lane, session=session, kind=kind, group=group)
         answer = await self.transport.read(CancelManyAnswer, "POST", path_of("tasks", "cancel"), body=body)
         return answer.cancelled
 
     async def explain(self, task: str) -> ExplainView:
-        """Why a task waits."""
+        """Explains why a task waits."""
         return await self.transport.read(ExplainView, "GET", path_of("tasks", task, "explain"))
 
     async def prioritise(self, task: str, priority: PriorityRequest) -> TaskView:
@@ -214,10 +214,10 @@ class AsyncClient:
         return await self.transport.read(TaskView, "PATCH", path_of("tasks", task), body={"priority": priority})
 
     async def group(self, group: str) -> GroupView:
-        """How the tasks with one label stand."""
+        """The state of the tasks of a group."""
         return await self.transport.read(GroupView, "GET", path_of("groups", group))
 
-    # Tasks that are done outside
+    # Tasks of external lanes
 
     async def set_lane_handler(
         self,
@@ -227,9 +227,9 @@ class AsyncClient:
         session: Optional[str] = None,
         timeout_ms: Optional[int] = None,
     ) -> LaneNumbers:
-        """Who runs the tasks of a lane from now on: `internal`, `external` or `hybrid`.
+        """Sets what runs the tasks of a lane from now on: `internal`, `external` or `hybrid`.
 
-        One of the four tool lanes (`control`, `query`, `execute`, `generate`) is meant in this session, or else in all of them.
+        A tool lane (`control`, `query`, `execute`, `generate`) means that of `session`, or that of all sessions.
         """
         name = lane
         if session is not None or lane in TOOL_LANES:
@@ -240,7 +240,7 @@ class AsyncClient:
     async def pending_external_tasks(
         self, *, session: Optional[str] = None, lane: Optional[str] = None
     ) -> list[PendingTask]:
-        """The tasks that wait for a worker, in order; first those that this client has claimed."""
+        """The tasks that wait for a worker, in order. Those that this client has claimed come first."""
         return await self._external.pending(session, lane)
 
     async def complete_external_task(
@@ -252,14 +252,14 @@ class AsyncClient:
         error: Optional[str] = None,
         retryable: Optional[bool] = None,
     ) -> TaskView:
-        """Says how a task went that was done outside. Claims it first, and no other, even if other tasks are ahead of it.
+        """Reports the outcome of an external task. Claims exactly that task first, even if other tasks are ahead of it.
 
-        When the server could not be reached to hear of it, the task stays this client's, and saying it again does.
+        If the report does not reach the server, the client keeps its claim, and you can call this again.
         """
         return await self._external.complete(task, success, result, error, retryable)
 
     async def queue_stats(self, session: Optional[str] = None) -> SessionStats:
-        """What waits and runs, lane by lane: of one session's tool lanes, or of all lanes."""
+        """The waiting and running tasks by lane: of one session's tool lanes, or of all lanes."""
         if session is not None:
             return await self.session(session).stats()
         status = await self.status()
@@ -270,19 +270,19 @@ class AsyncClient:
         )
 
     async def queue_metrics(self) -> QueueMetrics:
-        """What all lanes have seen: counters, and percentiles of waits and runs."""
+        """Counters of all lanes, and percentiles of the times of waits and attempts."""
         status = await self.status()
         lanes = {lane.lane: lane async for lane in self.lanes()}
         return QueueMetrics(status.running, status.waiting, status.max_concurrent, lanes)
 
     async def dead_letters(self) -> list[DeadLetterView]:
-        """The tasks that could not be done, the oldest first."""
+        """The dead letters, the oldest first."""
         return [letter async for letter in self.transport.pages(DeadLetterView, path_of("dead-letters"))]
 
     async def redrive(
         self, letter: Optional[str] = None, *, lane: Optional[str] = None, kind: Optional[str] = None
     ) -> RedriveAnswer:
-        """Runs a dead letter again as a new task, or all of a lane or kind."""
+        """Redrives a dead letter as a new task, or all dead letters of a lane or kind."""
         path = path_of("dead-letters", "redrive") if letter is None else path_of("dead-letters", letter, "redrive")
         body = given(lane=lane, kind=kind) if letter is None else None
         return await self.transport.read(RedriveAnswer, "POST", path, body=body)
@@ -290,7 +290,7 @@ class AsyncClient:
     async def discard(
         self, letter: Optional[str] = None, *, lane: Optional[str] = None, kind: Optional[str] = None
     ) -> RedriveAnswer:
-        """Throws a dead letter away, or all of a lane or kind."""
+        """Deletes a dead letter, or all dead letters of a lane or kind."""
         path = path_of("dead-letters") if letter is None else path_of("dead-letters", letter)
         return await self.transport.read(RedriveAnswer, "DELETE", path, query=given(lane=lane, kind=kind))
 

@@ -1,4 +1,4 @@
-"""Lanes: look at them, set them, pause, resume, drain, clear."""
+"""Lanes: read, change, pause, resume, drain and clear them."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ class AsyncLane:
         return await self._transport.read(LaneNumbers, "GET", path_of("lanes", self.name))
 
     async def change(self, **settings: Unpack[LaneOptions]) -> LaneNumbers:
-        """Changes settings; what is left out stays. Nothing that runs is ended."""
+        """Changes the given settings and keeps the others. Running attempts continue."""
         return await self._transport.read(LaneNumbers, "PATCH", path_of("lanes", self.name), body=settings)
 
     async def pause(self) -> LaneNumbers:
-        """Nothing starts from now on; what runs goes on."""
+        """Starts no further tasks. Running attempts continue."""
         return await self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "pause"))
 
     async def resume(self) -> LaneNumbers:
-        """A pause or a drain is over."""
+        """Ends a pause or a drain."""
         return await self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "resume"))
 
     async def drain(self) -> LaneNumbers:
-        """Nothing new is accepted; what is there comes to its end."""
+        """Accepts no further tasks. Accepted tasks still run."""
         return await self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "drain"))
 
     async def clear(self) -> int:
-        """Cancels what waits; returns how many."""
+        """Cancels all waiting tasks. Returns their number."""
         answer = await self._transport.read(CancelManyAnswer, "POST", path_of("lanes", self.name, "clear"))
         return answer.cancelled

@@ -1,4 +1,4 @@
-"""Leases that are kept alive in the background."""
+"""Renews leases in the background."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..types import HeartbeatAnswer
 from .transport import AsyncTransport, path_of
 
 log = logging.getLogger("laneway")
-# How many seconds closing a client waits for what is still to be said.
+# How many seconds the closing of a client waits for its last reports.
 LAST_WORDS = 2.0
 Lost = Callable[[str], None]
 Heard = Callable[[HeartbeatAnswer], None]
@@ -22,7 +22,7 @@ Say = Callable[[], Mapping[str, Any]]
 
 
 class _Kept:
-    """One lease. Between its signs of life it is a timer and nothing more."""
+    """One lease. Between heartbeats it is only a timer."""
 
     def __init__(
         self, leases: AsyncLeases, task: str, fence: int, clock: LeaseClock, lost: Lost, heard: Optional[Heard], say: Optional[Say]
@@ -40,7 +40,7 @@ class _Kept:
         self._timer = self._loop.call_later(clock.next_sign, self._sign)
 
     def wake(self) -> None:
-        """Gives a sign of life now."""
+        """Sends a heartbeat now."""
         if self._signing is None:
             self._in(0.0)
         else:
@@ -79,25 +79,25 @@ class _Kept:
         is_final = isinstance(error, (StaleLease, NotFound)) or (isinstance(error, Refusal) and not error.retryable)
         if is_final or self._clock.left <= 0:
             self._leases.drop(self._task)
-            self._lost(str(error) if is_final else "no sign of life was heard before the lease was over")
+            self._lost(str(error) if is_final else "no heartbeat arrived before the lease ended")
         else:
             self._in(min(self._clock.next_try, self._clock.left))
 
 
 class AsyncLeases:
-    """Gives a sign of life each third of each lease."""
+    """Sends three heartbeats per lease."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
         self._kept: dict[str, _Kept] = {}
         self._later: set[asyncio.Task[None]] = set()
-        # How many slots are being given back, and the waiters until none is.
+        # The number of slots being given back, and an event that is set when it is zero.
         self._leaving = 0
         self._none_leaving: Optional[asyncio.Event] = None
 
     @contextmanager
     def leaving(self) -> Generator[None, None, None]:
-        """While a slot is being given back: closing the client waits for it."""
+        """Makes the closing of the client wait while a slot is given back."""
         self._leaving += 1
         try:
             yield
@@ -116,26 +116,26 @@ class AsyncLeases:
         heard: Optional[Heard] = None,
         say: Optional[Say] = None,
     ) -> None:
-        """Keeps this lease alive until it is dropped or lost.
+        """Renews the lease until it is dropped or lost.
 
-        `say` gives what else a sign of life carries, `heard` gets its answer.
+        `say` returns further fields of a heartbeat, and `heard` gets its answer.
         """
         self._kept[task] = _Kept(self, task, fence, clock, lost, heard, say)
 
     def wake(self, task: str) -> None:
-        """Gives a sign of life for this one now."""
+        """Sends a heartbeat of one task now."""
         kept = self._kept.get(task)
         if kept is not None:
             kept.wake()
 
     def drop(self, task: str) -> None:
-        """No more signs of life for this one."""
+        """Stops the heartbeats of one task."""
         kept = self._kept.pop(task, None)
         if kept is not None:
             kept.drop()
 
     def say_later(self, path: str, body: Mapping[str, Any], clock: LeaseClock) -> None:
-        """Reports something until it arrives, or until the lease is over."""
+        """Repeats a report until it arrives or the lease ends."""
         saying = asyncio.get_running_loop().create_task(self._say(path, body, clock))
         self._later.add(saying)
         saying.add_done_callback(self._later.discard)
@@ -148,11 +148,11 @@ class AsyncLeases:
             except LanewayError as error:
                 if isinstance(error, Refusal) and not error.retryable:
                     return
-                log.warning("could not say that a slot is free, will try again: %s", error)
+                log.warning("could not report that a slot is free, will try again: %s", error)
             await asyncio.sleep(clock.next_try)
 
     async def close(self) -> None:
-        """Gives no more signs of life. What is still to be said has a moment to be heard."""
+        """Stops all heartbeats, and waits shortly for the last reports."""
         for task in list(self._kept):
             self.drop(task)
         until = time.monotonic() + LAST_WORDS

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AsyncSession:
-    """A conversation: one turn at a time, and messages that wait."""
+    """A session: it runs one turn at a time, and further messages wait."""
 
     def __init__(self, transport: AsyncTransport, key: str) -> None:
         self._transport = transport
@@ -31,55 +31,55 @@ class AsyncSession:
         return path_of("sessions", self.key, *parts)
 
     async def send(self, text: str, *, agent: str, **how: Unpack[MessageOptions]) -> MessageAnswer:
-        """A message; the answer says what became of it."""
+        """Sends a message. The answer has its outcome."""
         body = {"agent": agent, "text": text, **how}
         return await self._transport.read(MessageAnswer, "POST", self._path("messages"), body=body)
 
     async def get(self) -> SessionSummary:
-        """How it stands."""
+        """The state of the session."""
         return await self._transport.read(SessionSummary, "GET", self._path())
 
     async def stats(self) -> SessionStats:
-        """How its tool lanes stand."""
+        """The numbers of its tool lanes."""
         return await self._transport.read(SessionStats, "GET", self._path("stats"))
 
     async def change(self, settings: SessionChange) -> SessionSummary:
-        """Sets its own mode, debounce, cap or drop rule."""
+        """Sets the mode, debounce, cap or drop rule of the session."""
         return await self._transport.read(SessionSummary, "PATCH", self._path(), body=settings)
 
     async def receipt(self, message: str) -> Receipt:
-        """What became of a message."""
+        """The outcome of a message."""
         return await self._transport.read(Receipt, "GET", self._path("messages", message))
 
     async def withdraw(self, message: str) -> None:
-        """Takes back a message that waits."""
+        """Withdraws a waiting message."""
         await self._transport.send("DELETE", self._path("messages", message))
 
     async def move(self, message: str, before: Optional[str] = None) -> None:
-        """Puts a waiting message before another, or last."""
+        """Moves a waiting message before another one, or to the end."""
         await self._transport.send("POST", self._path("messages", message, "move"), body=given(before=before))
 
     async def send_now(self, message: str) -> None:
-        """Makes a waiting message the next one."""
+        """Moves a waiting message to the front."""
         await self._transport.send("POST", self._path("messages", message, "send-now"))
 
     async def resend(self, message: str) -> MessageAnswer:
-        """Sends a parked message once more, as a new one."""
+        """Sends a parked message again, as a new one."""
         return await self._transport.read(MessageAnswer, "POST", self._path("messages", message, "resend"))
 
     async def interrupt(self) -> None:
-        """Tells the running turn to stop."""
+        """Stops the running turn."""
         await self._transport.send("POST", self._path("interrupt"))
 
     async def clear(self) -> int:
-        """Takes back what waits; returns how many messages."""
+        """Withdraws all waiting messages. Returns their number."""
         answer = await self._transport.read(CancelManyAnswer, "POST", self._path("clear"))
         return answer.cancelled
 
     async def steer(self, text: str) -> MessageAnswer:
-        """Says something to the running turn."""
+        """Sends a message to the running turn."""
         return await self._transport.read(MessageAnswer, "POST", self._path("steer"), body={"text": text})
 
     def events(self, *, after: Optional[str] = None) -> AsyncGenerator[Event, None]:
-        """What happens in it, without end."""
+        """The events of the session, without end."""
         return self._transport.follow(self._path("events"), after=after)

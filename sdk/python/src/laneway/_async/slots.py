@@ -1,4 +1,4 @@
-"""Slots: any code of the caller's own, guarded by lanes."""
+"""Slots, which guard the caller's own code with lanes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .transport import AsyncTransport, given, meaning, path_of
 
 
 class AsyncSlot:
-    """One slot of each of some lanes: `async with client.slot(["main"]): …`.
+    """A slot in each of some lanes: `async with client.slot(["main"]): …`.
 
-    Entering waits for the slot. While the block runs the lease is renewed; if it is lost, the block is cancelled and
-    `LeaseLost` is raised. Leaving gives the slot back, whatever happened. Each block needs a slot of its own.
+    Entering waits for the slot. While the block runs, the client renews the lease. If it loses the lease, it cancels the
+    block and raises `LeaseLost`. Leaving the block always gives the slot back. Each block needs its own slot.
     """
 
     def __init__(self, transport: AsyncTransport, leases: AsyncLeases, request: Mapping[str, Any]) -> None:
@@ -30,13 +30,13 @@ class AsyncSlot:
         self._cancelled_before = 0
         self._clock = LeaseClock(0.0)
         self.id = ""
-        """The task that holds the slot."""
+        """The id of the slot's task."""
         self.fence = 0
-        """Grows with each holder: show it to whatever must not listen to an old one."""
+        """The fence, which grows with each grant. Pass it to systems that must reject an older owner."""
 
     async def __aenter__(self) -> AsyncSlot:
         if self._entered:
-            raise RuntimeError("this slot guards a block already; ask client.slot() for another one")
+            raise RuntimeError("this slot already guards a block; call client.slot() for another one")
         self._entered = True
         try:
             response = await self._transport.send("POST", path_of("slots"), body=self._request, waits=True)
@@ -53,7 +53,7 @@ class AsyncSlot:
 
     def _on_heard(self, answer: HeartbeatAnswer) -> None:
         if answer.cancel_requested and self._lost is None:
-            self._on_lost("it was told to stop")
+            self._on_lost("the server stopped it")
 
     def _on_lost(self, why: str) -> None:
         self._lost = why
@@ -82,10 +82,10 @@ class AsyncSlot:
             self._entered = False
 
     async def _end_of_cancellation(self, block: Optional[asyncio.Task[Any]], is_felt: bool) -> bool:
-        """Takes back the cancellation that the loss of the lease caused, whether or not the block has felt it.
+        """Removes the cancellation that the loss of the lease caused, whether or not the block has received it.
 
-        Returns whether another task has cancelled the block too, whose will then counts. Before Python 3.11 no task can
-        tell.
+        Returns whether another task has also cancelled the block. Before Python 3.11 this is unknown, and the answer is
+        False.
         """
         if not is_felt:
             try:
@@ -109,7 +109,7 @@ class AsyncSlot:
             except StaleLease as stale:
                 return stale
             except (LanewayError, asyncio.CancelledError) as gone:
-                # The caller goes on; the report is repeated until it arrives.
+                # The caller continues, and the background repeats the report until it arrives.
                 self._leases.say_later(path, body, self._clock)
                 if isinstance(gone, asyncio.CancelledError):
                     raise
@@ -117,6 +117,6 @@ class AsyncSlot:
 
 
 def _cancellations(task: Optional[asyncio.Task[Any]]) -> int:
-    """How often a caller has asked to cancel this."""
+    """How often callers have cancelled a task."""
     count = getattr(task, "cancelling", None)
     return 0 if count is None else int(count())

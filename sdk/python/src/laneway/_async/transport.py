@@ -1,4 +1,4 @@
-"""Requests: sent, repeated where that is safe, and read."""
+"""Sends requests, repeats them where that is safe, and reads the answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .carrier import AsyncCarrier
 
 T = TypeVar("T")
 
-# A peer that is gone without a word is noticed after about a minute, also while an answer is waited for.
+# Notices a vanished server after about a minute, also while waiting for an answer.
 _KEEP_ALIVE = [
     (getattr(socket, level), getattr(socket, name), value)
     for level, name, value in (
@@ -49,12 +49,12 @@ def path_of(*parts: str) -> str:
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """The fields that are not `None`."""
+    """The values that are not `None`."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
 class AsyncTransport:
-    """One server, and how to talk to it."""
+    """The connection to one server."""
 
     def __init__(self, url: str, token: Optional[str], retry: Retry, timeout: float) -> None:
         self.url = address(url)
@@ -78,7 +78,7 @@ class AsyncTransport:
     # async only
     @property
     def http(self) -> httpx2.AsyncClient:
-        """The connections of the running loop: those of another loop are of no use here."""
+        """The connections of the running loop. A loop cannot use those of another."""
         loop = asyncio.get_running_loop()
         known = self._of_loops.get(loop)
         if known is None:
@@ -88,7 +88,7 @@ class AsyncTransport:
     # end
     # sync: @property
     # sync: def http(self) -> httpx2.Client:
-    # sync:     """The connections of this process: two that speak on the same one would hear each other's answers."""
+    # sync:     """The connections of this process. Two processes on one connection would get each other's answers."""
     # sync:     if self._process != os.getpid():
     # sync:         self._process, self._http = os.getpid(), self._connections()
     # sync:     return self._http
@@ -108,10 +108,10 @@ class AsyncTransport:
         within: Optional[float] = None,
         once: bool = False,
     ) -> httpx2.Response:
-        """Sends a request, again where that is safe, and returns the answer if it is a good one.
+        """Sends a request, repeats it where that is safe, and returns a successful answer.
 
-        `waits`: the answer may take any time. `within`: it may take this many seconds, and no more. `once`: it is not sent again,
-        although it could be; the caller sees to that.
+        `waits` means that the answer may take any time, and `within` limits it to a number of seconds. `once` means that the
+        caller repeats the request itself.
         """
         timeout: Any = self._patient if waits else httpx2.USE_CLIENT_DEFAULT if within is None else within
         sent = {"traceparent": next_traceparent(), **(headers or {})}
@@ -148,13 +148,13 @@ class AsyncTransport:
         raise refused(response, headers.get("traceparent"))
 
     async def read(self, kind: type[T], method: str, path: str, **how: Any) -> T:
-        """Sends a request and reads the answer as this type."""
+        """Sends a request, and decodes the answer as a type."""
         return meaning(kind, await self.send(method, path, **how))
 
     async def pages(
         self, kind: type[T], path: str, query: Optional[Mapping[str, Any]] = None
     ) -> AsyncGenerator[T, None]:
-        """Everything in a list, page by page."""
+        """All items of a list, page by page."""
         asked = dict(query or {})
         while True:
             page = meaning(_Page, await self.send("GET", path, query=asked))
@@ -173,7 +173,7 @@ class AsyncTransport:
         query: Optional[Mapping[str, Any]] = None,
         headers: Optional[Mapping[str, str]] = None,
     ) -> AsyncGenerator[Event, None]:
-        """The events of one stream, until it ends or breaks."""
+        """The events of one stream, until it ends or the connection breaks."""
         sent = {"traceparent": next_traceparent(), "accept": "text/event-stream", **(headers or {})}
         try:
             async with self.http.stream(
@@ -197,7 +197,7 @@ class AsyncTransport:
         query: Optional[Mapping[str, Any]] = None,
         after: Optional[str] = None,
     ) -> AsyncGenerator[Event, None]:
-        """The events of a stream, which goes on where it was when the connection breaks, until `done`."""
+        """The events of a stream, until `done`. Reconnects after the last event when the connection breaks."""
         last = after
         began, tries = time.monotonic(), 0
         while True:
@@ -229,7 +229,7 @@ class _Page:
 
 
 def meaning(kind: type[T], response: httpx2.Response) -> T:
-    """What an answer says, as this type."""
+    """Decodes an answer as a type."""
     try:
         return decode(kind, response.json())
     except (ValueError, TypeError, AttributeError) as error:
@@ -237,7 +237,7 @@ def meaning(kind: type[T], response: httpx2.Response) -> T:
 
 
 def refused(response: httpx2.Response, trace: Optional[str]) -> LanewayError:
-    """Why an answer is not a good one."""
+    """The exception for an answer without success."""
     if response.headers.get("content-type", "").startswith("application/problem+json"):
         try:
             return refusal(response.json(), trace)

@@ -1,4 +1,4 @@
-"""Agents: asking them, and how their lines stand."""
+"""Agents: turns, stateless tasks, and the agent's lane."""
 
 # Written by scripts/unasync.py from _async/agents.py; not edited by hand.
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Turn:
-    """A turn that is about to be asked for."""
+    """A request for a turn, not sent yet."""
 
     def __init__(
         self, transport: Transport, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
@@ -27,24 +27,24 @@ class Turn:
         self._headers = headers
 
     def answer(self) -> ChatAnswer:
-        """Asks, waits for the end, and returns the answer."""
+        """Sends the request, waits for the end, and returns the answer."""
         return self._transport.read(
             ChatAnswer, "POST", self._path, body=self._body, headers=self._headers, waits=True
         )
 
     def events(self) -> Generator[Event, None, None]:
-        """Asks, and tells what happens from acceptance on. Leaving early cancels the run, unless it is detached."""
+        """Sends the request, and yields events from acceptance on. Leaving early cancels the turn, unless it is detached."""
         return self._transport.stream("POST", self._path, body=self._body, headers=self._headers)
 
     def accepted(self) -> AcceptedTurn:
-        """Asks, and returns when it is accepted."""
+        """Sends the request, and returns when the server has accepted it."""
         headers = {**self._headers, "prefer": "respond-async"}
         return self._transport.read(AcceptedTurn, "POST", self._path, body=self._body, headers=headers)
 
 
 
 class Agent:
-    """What can run a turn."""
+    """An agent."""
 
     def __init__(self, transport: Transport, name: str) -> None:
         self._transport = transport
@@ -55,33 +55,33 @@ class Agent:
         return Turn(self._transport, path_of("agents", self.name, form), {"message": message, **body}, headers)
 
     def chat(self, message: str, **how: Unpack[TurnOptions]) -> ChatAnswer:
-        """One turn of a conversation; returns the answer. Turns of one conversation run one after another."""
+        """Runs one turn of a session, and returns the answer. Turns of one session run one after another."""
         return self._turn("chat", message, how).answer()
 
     def stream(self, message: str, **how: Unpack[TurnOptions]) -> Generator[Event, None, None]:
-        """One turn of a conversation, as events from acceptance on."""
+        """Runs one turn of a session, and yields events from acceptance on."""
         return self._turn("chat", message, how).events()
 
     def submit(self, message: str, **how: Unpack[TurnOptions]) -> AcceptedTurn:
-        """One turn of a conversation that is not waited for."""
+        """Requests one turn of a session, without waiting for its end."""
         return self._turn("chat", message, how).accepted()
 
     def task(self, message: str, **how: Unpack[TurnOptions]) -> ChatAnswer:
-        """One stateless task, parallel to all others; returns the answer."""
+        """Runs a task without a session, in parallel with others, and returns the answer."""
         return self._turn("task", message, how).answer()
 
     def get(self) -> AgentView:
-        """How the agent stands."""
+        """The state of the agent."""
         return self._transport.read(AgentView, "GET", path_of("agents", self.name))
 
     def queue(self) -> QueueView:
-        """How its line stands."""
+        """The state of the agent's lane."""
         return self._transport.read(QueueView, "GET", path_of("agents", self.name, "queue"))
 
     def clear(self) -> ClearedQueue:
-        """Cancels what waits in its line."""
+        """Cancels the waiting tasks of the agent's lane."""
         return self._transport.read(ClearedQueue, "POST", path_of("agents", self.name, "queue", "clear"))
 
     def release(self) -> ReleasedQueue:
-        """Takes its slots away from whatever runs. The old runs may still be going; what they report is refused."""
+        """Frees the slots of the agent's running attempts. They may still run, but the server refuses their reports."""
         return self._transport.read(ReleasedQueue, "POST", path_of("agents", self.name, "queue", "release"))

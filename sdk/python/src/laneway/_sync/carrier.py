@@ -1,4 +1,4 @@
-"""Connections on which a request is one segment."""
+"""Connections that send a request as one segment."""
 
 # Written by scripts/unasync.py from _async/carrier.py; not edited by hand.
 
@@ -10,15 +10,15 @@ from typing import Any, Iterable, Optional
 import httpcore2
 import httpx2
 
-# More than this is not held back, so that what is written stays within bounds.
+# The most bytes that a connection holds back.
 _MOST_HELD = 65_536
 
 
 class Gathering(httpcore2.NetworkStream):
-    """Holds back what is written until something is read.
+    """Holds back written bytes until the next read.
 
-    The head and the body of a request are written one after the other. Sent like that they wake the server twice, the first time for
-    nothing.
+    The HTTP library writes the head and the body of a request one after the other. As two segments they would wake the
+    server twice.
     """
 
     def __init__(self, stream: httpcore2.NetworkStream) -> None:
@@ -37,7 +37,7 @@ class Gathering(httpcore2.NetworkStream):
             try:
                 self._flush()
             except httpcore2.WriteError:
-                # A server that closes early may have said why: that is there to be read.
+                # A server that closes early may have sent the reason, which can still be read.
                 pass
         return self._stream.read(max_bytes, timeout)
 
@@ -76,7 +76,7 @@ class _Backend(httpcore2.NetworkBackend):
 
 
 class Carrier(httpx2.HTTPTransport):
-    """Carries requests to the server and answers back."""
+    """The connections to the server."""
 
     def __init__(self, limits: httpx2.Limits, socket_options: Iterable[httpcore2.SOCKET_OPTION]) -> None:
         trusted = httpx2.create_ssl_context()

@@ -1,4 +1,4 @@
-"""Tasks that are done outside: pending, claimed, completed."""
+"""Tasks of external lanes: pending, claimed, completed."""
 
 # Written by scripts/unasync.py from _async/external.py; not edited by hand.
 
@@ -18,7 +18,7 @@ from .transport import Transport, given, meaning, path_of
 
 
 class External:
-    """What this client has claimed, and what else waits."""
+    """The tasks that this client has claimed, and the pending ones."""
 
     def __init__(self, transport: Transport, leases: Leases) -> None:
         self._transport = transport
@@ -47,12 +47,12 @@ class External:
         except Refusal:
             self._forget(task)
             raise
-        # Without an answer it stays this client's, so that it can be said again.
+        # Without an answer the client keeps the claim, so that the caller can report again.
         self._forget(task)
         return view
 
     def _claim(self, task: str) -> ClaimedTask:
-        """Claims this task and no other, even if other tasks are ahead of it."""
+        """Claims exactly this task, even if other tasks are ahead of it."""
         with self._claiming:
             held = self._held.get(task)
             if held is not None:

@@ -1,4 +1,4 @@
-"""Leases that are kept alive in the background, all by one thread."""
+"""Renews all leases in one background thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import NotFound, Refusal, StaleLease
 from .transport import Transport, path_of
 
 log = logging.getLogger("laneway")
-# How many seconds closing a client waits for what is still to be said.
+# How many seconds the closing of a client waits for its last reports.
 LAST_WORDS = 1.0
 Lost = Callable[[str], None]
 Heard = Callable[[HeartbeatAnswer], None]
@@ -22,7 +22,7 @@ Heard = Callable[[HeartbeatAnswer], None]
 
 @dataclass
 class _Kept:
-    """One lease: what is said about it next, and when."""
+    """One lease: its next request, and when it is due."""
 
     path: str
     body: Mapping[str, Any]
@@ -34,31 +34,31 @@ class _Kept:
 
 
 class Leases:
-    """Gives a sign of life each third of each lease. The thread starts with the first lease and ends with the client."""
+    """Sends three heartbeats per lease. The thread starts with the first lease and ends with the client."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._begin()
 
     def _begin(self) -> None:
-        # A process that was forked has none of its parent's threads, and its leases are the parent's to keep.
+        # A forked process has none of its parent's threads, and the parent renews the parent's leases.
         self._process = os.getpid()
         self._kept: dict[str, _Kept] = {}
         self._changed = threading.Condition()
         self._thread: Optional[threading.Thread] = None
         self._closed = False
-        # When the thread looks again by itself; it need not be told of what is due later.
+        # When the thread wakes by itself. It needs no notification of requests that are due later.
         self._wakes_at = float("inf")
 
     def keep(
         self, task: str, fence: int, clock: LeaseClock, *, lost: Lost, heard: Optional[Heard] = None
     ) -> None:
-        """Keeps this lease alive until it is dropped or lost. `lost` and `heard` are called on the thread."""
+        """Renews the lease until it is dropped or lost. The thread calls `lost` and `heard`."""
         path = path_of("tasks", task, "heartbeat")
         self._add(task, _Kept(path, {"fence": fence}, clock, clock.now() + clock.next_sign, lost, heard))
 
     def say_later(self, path: str, body: Mapping[str, Any], clock: LeaseClock) -> None:
-        """Says something until it is heard, or until nobody needs to hear it because the lease is over."""
+        """Repeats a report until it arrives or the lease ends."""
         self._add(path, _Kept(path, body, clock, clock.now(), is_last_word=True))
 
     def _add(self, key: str, kept: _Kept) -> None:
@@ -73,13 +73,13 @@ class Leases:
                 self._changed.notify()
 
     def drop(self, task: str) -> None:
-        """No more signs of life for this one."""
+        """Stops the heartbeats of one task."""
         if self._process == os.getpid():
             with self._changed:
                 self._kept.pop(task, None)
 
     def close(self) -> None:
-        """Gives no more signs of life. What is still to be said has a moment to be heard."""
+        """Stops all heartbeats, and waits shortly for the last reports."""
         if self._process != os.getpid():
             return
         with self._changed:
@@ -110,7 +110,7 @@ class Leases:
             self._say(key, kept, min(LAST_WORDS, kept.clock.left))
 
     def _say(self, key: str, kept: _Kept, within: float) -> None:
-        """Says what is due, and is told so within these seconds or not at all."""
+        """Sends a due request, with a timeout of `within` seconds."""
         clock = kept.clock
         asked_at = clock.now()
         answer: Optional[HeartbeatAnswer] = None
@@ -128,9 +128,9 @@ class Leases:
             if isinstance(error, (StaleLease, NotFound)) or (isinstance(error, Refusal) and not error.retryable):
                 over = error.detail
             elif clock.left <= 0:
-                over = "no sign of life was heard before the lease was over"
+                over = "no heartbeat arrived before the lease ended"
             elif kept.is_last_word:
-                log.warning("could not say that a slot is free, will try again: %s", error)
+                log.warning("could not report that a slot is free, will try again: %s", error)
             kept.due = clock.now() + min(clock.next_try, max(clock.left, 0))
         with self._changed:
             is_kept = self._kept.get(key) is kept

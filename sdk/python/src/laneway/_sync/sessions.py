@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """A conversation: one turn at a time, and messages that wait."""
+    """A session: it runs one turn at a time, and further messages wait."""
 
     def __init__(self, transport: Transport, key: str) -> None:
         self._transport = transport
@@ -33,55 +33,55 @@ class Session:
         return path_of("sessions", self.key, *parts)
 
     def send(self, text: str, *, agent: str, **how: Unpack[MessageOptions]) -> MessageAnswer:
-        """A message; the answer says what became of it."""
+        """Sends a message. The answer has its outcome."""
         body = {"agent": agent, "text": text, **how}
         return self._transport.read(MessageAnswer, "POST", self._path("messages"), body=body)
 
     def get(self) -> SessionSummary:
-        """How it stands."""
+        """The state of the session."""
         return self._transport.read(SessionSummary, "GET", self._path())
 
     def stats(self) -> SessionStats:
-        """How its tool lanes stand."""
+        """The numbers of its tool lanes."""
         return self._transport.read(SessionStats, "GET", self._path("stats"))
 
     def change(self, settings: SessionChange) -> SessionSummary:
-        """Sets its own mode, debounce, cap or drop rule."""
+        """Sets the mode, debounce, cap or drop rule of the session."""
         return self._transport.read(SessionSummary, "PATCH", self._path(), body=settings)
 
     def receipt(self, message: str) -> Receipt:
-        """What became of a message."""
+        """The outcome of a message."""
         return self._transport.read(Receipt, "GET", self._path("messages", message))
 
     def withdraw(self, message: str) -> None:
-        """Takes back a message that waits."""
+        """Withdraws a waiting message."""
         self._transport.send("DELETE", self._path("messages", message))
 
     def move(self, message: str, before: Optional[str] = None) -> None:
-        """Puts a waiting message before another, or last."""
+        """Moves a waiting message before another one, or to the end."""
         self._transport.send("POST", self._path("messages", message, "move"), body=given(before=before))
 
     def send_now(self, message: str) -> None:
-        """Makes a waiting message the next one."""
+        """Moves a waiting message to the front."""
         self._transport.send("POST", self._path("messages", message, "send-now"))
 
     def resend(self, message: str) -> MessageAnswer:
-        """Sends a parked message once more, as a new one."""
+        """Sends a parked message again, as a new one."""
         return self._transport.read(MessageAnswer, "POST", self._path("messages", message, "resend"))
 
     def interrupt(self) -> None:
-        """Tells the running turn to stop."""
+        """Stops the running turn."""
         self._transport.send("POST", self._path("interrupt"))
 
     def clear(self) -> int:
-        """Takes back what waits; returns how many messages."""
+        """Withdraws all waiting messages. Returns their number."""
         answer = self._transport.read(CancelManyAnswer, "POST", self._path("clear"))
         return answer.cancelled
 
     def steer(self, text: str) -> MessageAnswer:
-        """Says something to the running turn."""
+        """Sends a message to the running turn."""
         return self._transport.read(MessageAnswer, "POST", self._path("steer"), body={"text": text})
 
     def events(self, *, after: Optional[str] = None) -> Generator[Event, None, None]:
-        """What happens in it, without end."""
+        """The events of the session, without end."""
         return self._transport.follow(self._path("events"), after=after)

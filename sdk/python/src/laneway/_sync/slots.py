@@ -1,4 +1,4 @@
-"""Slots: any code of the caller's own, guarded by lanes."""
+"""Slots, which guard the caller's own code with lanes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .transport import Transport, given, meaning, path_of
 
 
 class Slot:
-    """One slot of each of some lanes: `with client.slot(["main"]) as slot: …`.
+    """A slot in each of some lanes: `with client.slot(["main"]) as slot: …`.
 
-    Entering waits for the slot. While the block runs the lease is renewed. A thread cannot be stopped from outside: a long block calls
-    `check()` now and then, which raises `LeaseLost` once the lease is lost; leaving the block raises it too. Leaving gives the
-    slot back, whatever happened. Each block needs a slot of its own.
+    Entering waits for the slot. While the block runs, the client renews the lease. Nothing can stop a thread from outside, so
+    a long block calls `check()` regularly. It raises `LeaseLost` once the lease is lost, and so does the end of the block.
+    Leaving the block always gives the slot back. Each block needs its own slot.
     """
 
     def __init__(self, transport: Transport, leases: Leases, request: Mapping[str, Any]) -> None:
@@ -28,15 +28,15 @@ class Slot:
         self._lost: Optional[str] = None
         self._clock: Optional[LeaseClock] = None
         self.id = ""
-        """The task that holds the slot."""
+        """The id of the slot's task."""
         self.fence = 0
-        """Grows with each holder: show it to whatever must not listen to an old one."""
+        """The fence, which grows with each grant. Pass it to systems that must reject an older owner."""
 
     @property
     def is_lost(self) -> bool:
         """Whether the lease is lost."""
         if self._lost is None and self._clock is not None and self._clock.left <= 0:
-            self._lost = "no sign of life was heard before the lease was over"
+            self._lost = "no heartbeat arrived before the lease ended"
         return self._lost is not None
 
     def check(self) -> None:
@@ -46,7 +46,7 @@ class Slot:
 
     def __enter__(self) -> Slot:
         if self._entered:
-            raise RuntimeError("this slot guards a block already; ask client.slot() for another one")
+            raise RuntimeError("this slot already guards a block; call client.slot() for another one")
         self._entered = True
         try:
             response = self._transport.send("POST", path_of("slots"), body=self._request, waits=True)
@@ -61,7 +61,7 @@ class Slot:
 
     def _on_heard(self, answer: HeartbeatAnswer) -> None:
         if answer.cancel_requested and self._lost is None:
-            self._on_lost("it was told to stop")
+            self._on_lost("the server stopped it")
 
     def _on_lost(self, why: str) -> None:
         self._lost = why
@@ -90,7 +90,7 @@ class Slot:
         except StaleLease as stale:
             return stale
         except (LanewayError, KeyboardInterrupt) as gone:
-            # Whoever waited for this to be heard goes on; it is said until it is heard.
+            # The caller continues, and the background repeats the report until it arrives.
             assert self._clock is not None
             self._leases.say_later(path, body, self._clock)
             if isinstance(gone, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Requests: sent, repeated where that is safe, and read."""
+"""Sends requests, repeats them where that is safe, and reads the answers."""
 
 # Written by scripts/unasync.py from _async/transport.py; not edited by hand.
 
@@ -25,7 +25,7 @@ from .carrier import Carrier
 
 T = TypeVar("T")
 
-# A peer that is gone without a word is noticed after about a minute, also while an answer is waited for.
+# Notices a vanished server after about a minute, also while waiting for an answer.
 _KEEP_ALIVE = [
     (getattr(socket, level), getattr(socket, name), value)
     for level, name, value in (
@@ -47,12 +47,12 @@ def path_of(*parts: str) -> str:
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """The fields that are not `None`."""
+    """The values that are not `None`."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
 class Transport:
-    """One server, and how to talk to it."""
+    """The connection to one server."""
 
     def __init__(self, url: str, token: Optional[str], retry: Retry, timeout: float) -> None:
         self.url = address(url)
@@ -71,7 +71,7 @@ class Transport:
 
     @property
     def http(self) -> httpx2.Client:
-        """The connections of this process: two that speak on the same one would hear each other's answers."""
+        """The connections of this process. Two processes on one connection would get each other's answers."""
         if self._process != os.getpid():
             self._process, self._http = os.getpid(), self._connections()
         return self._http
@@ -91,10 +91,10 @@ class Transport:
         within: Optional[float] = None,
         once: bool = False,
     ) -> httpx2.Response:
-        """Sends a request, again where that is safe, and returns the answer if it is a good one.
+        """Sends a request, repeats it where that is safe, and returns a successful answer.
 
-        `waits`: the answer may take any time. `within`: it may take this many seconds, and no more. `once`: it is not sent again,
-        although it could be; the caller sees to that.
+        `waits` means that the answer may take any time, and `within` limits it to a number of seconds. `once` means that the
+        caller repeats the request itself.
         """
         timeout: Any = self._patient if waits else httpx2.USE_CLIENT_DEFAULT if within is None else within
         sent = {"traceparent": next_traceparent(), **(headers or {})}
@@ -131,13 +131,13 @@ class Transport:
         raise refused(response, headers.get("traceparent"))
 
     def read(self, kind: type[T], method: str, path: str, **how: Any) -> T:
-        """Sends a request and reads the answer as this type."""
+        """Sends a request, and decodes the answer as a type."""
         return meaning(kind, self.send(method, path, **how))
 
     def pages(
         self, kind: type[T], path: str, query: Optional[Mapping[str, Any]] = None
     ) -> Generator[T, None, None]:
-        """Everything in a list, page by page."""
+        """All items of a list, page by page."""
         asked = dict(query or {})
         while True:
             page = meaning(_Page, self.send("GET", path, query=asked))
@@ -156,7 +156,7 @@ class Transport:
         query: Optional[Mapping[str, Any]] = None,
         headers: Optional[Mapping[str, str]] = None,
     ) -> Generator[Event, None, None]:
-        """The events of one stream, until it ends or breaks."""
+        """The events of one stream, until it ends or the connection breaks."""
         sent = {"traceparent": next_traceparent(), "accept": "text/event-stream", **(headers or {})}
         try:
             with self.http.stream(
@@ -180,7 +180,7 @@ class Transport:
         query: Optional[Mapping[str, Any]] = None,
         after: Optional[str] = None,
     ) -> Generator[Event, None, None]:
-        """The events of a stream, which goes on where it was when the connection breaks, until `done`."""
+        """The events of a stream, until `done`. Reconnects after the last event when the connection breaks."""
         last = after
         began, tries = time.monotonic(), 0
         while True:
@@ -212,7 +212,7 @@ class _Page:
 
 
 def meaning(kind: type[T], response: httpx2.Response) -> T:
-    """What an answer says, as this type."""
+    """Decodes an answer as a type."""
     try:
         return decode(kind, response.json())
     except (ValueError, TypeError, AttributeError) as error:
@@ -220,7 +220,7 @@ def meaning(kind: type[T], response: httpx2.Response) -> T:
 
 
 def refused(response: httpx2.Response, trace: Optional[str]) -> LanewayError:
-    """Why an answer is not a good one."""
+    """The exception for an answer without success."""
     if response.headers.get("content-type", "").startswith("application/problem+json"):
         try:
             return refusal(response.json(), trace)

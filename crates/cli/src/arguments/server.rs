@@ -1,4 +1,4 @@
-//! What is done beside a running server: serving, tokens, the audit log, the configuration, stores.
+//! Verbs that use the configuration or the store: serving, tokens, the audit log, copies, checks, manual pages.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 
 use super::Asking;
 
-/// Which configuration is meant.
+/// The configuration file, and the form of the output.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConfigFile {
-    /// The configuration file; laneway.hcl, if there is one
+    /// The configuration file [default: laneway.hcl, if it exists]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Prints JSON
@@ -21,42 +21,42 @@ pub(crate) struct ConfigFile {
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) place: ConfigFile,
-    /// Where to listen, in place of what the file says
+    /// The address to listen on; overrides the file
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
-    /// Where to keep the state, in place of what the file says: a directory, memory, redis://… or postgres://…
+    /// The store: a directory, memory, redis://… or postgres://…; overrides the file
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
-    /// How much to log: error, warn, info, debug or trace
+    /// The log level: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: tracing::Level,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
-    /// The server; $LANEWAY_URL, or http://127.0.0.1:7717
+    /// The server's address [default: $LANEWAY_URL or http://127.0.0.1:7717]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// The token; better in $LANEWAY_TOKEN, where other users of the machine cannot read it
+    /// The token; prefer $LANEWAY_TOKEN, because other users of the machine can see a command line
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// The agent that asks, if it is one; $LANEWAY_AGENT
+    /// The agent that the MCP client is, if it is one [default: $LANEWAY_AGENT]
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The running task that asks and waits, if it is one; $LANEWAY_TASK_ID
+    /// The running task that waits for the answers, if there is one [default: $LANEWAY_TASK_ID]
     #[arg(long, value_name = "TASK")]
     pub(crate) parent: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Makes a token and prints it, once
+    /// Creates a token and prints it; it is never shown again
     Create(NewToken),
     /// Lists tokens, without their secrets
     List(ConfigFile),
-    /// Takes a token away
+    /// Removes a token
     Remove {
-        /// The part before the dot
+        /// The token's id: the part before the dot
         id: String,
         #[command(flatten)]
         place: ConfigFile,
@@ -65,13 +65,13 @@ pub(crate) enum TokenCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct NewToken {
-    /// Who uses it
+    /// The name of the person or program that uses the token
     #[arg(long)]
     pub(crate) subject: String,
-    /// What it may do: read, submit, worker, admin; may be given several times
+    /// What the token may do: read, submit, worker or admin; repeat it for several
     #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = scope)]
     pub(crate) scopes: Vec<laneway_protocol::Scope>,
-    /// It may say for whom it asks
+    /// The token may send requests on behalf of other people
     #[arg(long)]
     pub(crate) speaks_for_others: bool,
     #[command(flatten)]
@@ -92,7 +92,7 @@ fn scope(text: &str) -> Result<laneway_protocol::Scope, UnknownScope> {
 pub(crate) struct Audit {
     #[command(flatten)]
     pub(crate) asking: Asking,
-    /// How many lines at most, the newest
+    /// The maximum number of entries; older ones are left out
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: u32,
     #[command(subcommand)]
@@ -101,11 +101,11 @@ pub(crate) struct Audit {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Checks that no line was changed, taken out or put in; needs no server
+    /// Checks that no line was changed, removed or added; needs no server
     Verify {
-        /// The log; that of the configuration, if none is given
+        /// The audit log [default: the configured one]
         file: Option<PathBuf>,
-        /// The configuration file; laneway.hcl, if there is one
+        /// The configuration file [default: laneway.hcl, if it exists]
         #[arg(long, short, value_name = "FILE")]
         config: Option<PathBuf>,
     },
@@ -113,7 +113,7 @@ pub(crate) enum AuditCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Checks the file and prints every value that holds, and where it came from
+    /// Checks the file, and prints each setting with the place that sets it
     Check(Checked),
 }
 
@@ -121,16 +121,16 @@ pub(crate) enum ConfigCommand {
 pub(crate) struct Checked {
     #[command(flatten)]
     pub(crate) place: ConfigFile,
-    /// Also what is only a default
+    /// Also prints defaults
     #[arg(long)]
     pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The directory to make, which must not exist or be empty
+    /// The directory to create; it must not exist, or must be empty
     pub(crate) dir: PathBuf,
-    /// The store, in place of what the configuration says: a directory, redis://… or postgres://…
+    /// The store: a directory, redis://… or postgres://…; overrides the configuration
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
     #[command(flatten)]
@@ -139,9 +139,9 @@ pub(crate) struct Export {
 
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// The directory that `laneway export` made, or an embedded store that no server uses
+    /// A directory from `laneway export`, or an embedded store that no server uses
     pub(crate) dir: PathBuf,
-    /// The store, in place of what the configuration says: a directory, redis://… or postgres://…
+    /// The store: a directory, redis://… or postgres://…; overrides the configuration
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
     #[command(flatten)]
@@ -152,24 +152,24 @@ pub(crate) struct Import {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) place: ConfigFile,
-    /// The server to look at as well; without it the address of the configuration
+    /// The server to check [default: the configured address]
     #[arg(long, value_name = "URL", env = "LANEWAY_URL")]
     pub(crate) url: Option<String>,
-    /// The token to ask with
+    /// The token for the server
     #[arg(long, env = "LANEWAY_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Shell {
-    /// Which shell
+    /// The shell
     #[arg(value_parser = ["bash", "zsh", "fish"])]
     pub(crate) shell: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Writes a page for each verb into this directory, in place of one to standard output
+    /// Writes one page per verb into this directory, instead of one page to standard output
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }
