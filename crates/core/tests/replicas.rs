@@ -158,6 +158,24 @@ fn what_waits_for_a_replica_that_is_gone_goes_with_it_and_what_others_wait_for_s
 }
 
 #[test]
+fn what_a_replica_is_granted_in_the_moment_in_which_it_is_gone_goes_with_it() {
+    let mut lanes = lanes(A);
+    granted(&mut lanes, 0, submit(1, None));
+    granted(&mut lanes, 0, submit(2, Some(B)));
+    let mut events = Vec::new();
+    // The lease of the first task lapses, which makes room for the second one.
+    let gone = Command::ReplicaGone { replica: B, unanswered: vec![] };
+    lanes.step(Timestamp(30_000), gone, &mut events).unwrap();
+    let owner = Owner::Replica(B);
+    let is_granted =
+        |event: &Event| matches!(event, Event::Granted { task: TaskId(2), owner: to, .. } if *to == owner);
+    assert!(events.iter().any(is_granted), "{events:?}");
+    let end = Event::Ended { task: TaskId(2), end: End::Cancelled { reason: CancelReason::Caller } };
+    assert_eq!(events[events.len() - 2..], [Event::Unbound { replica: B }, end]);
+    assert_eq!(lanes.violation(), None);
+}
+
+#[test]
 fn a_lost_end_is_restored_for_waiting_and_lost_tasks_and_never_for_running_ones() {
     let mut lanes = scheduler_of(A);
     grants(&mut lanes, 0, submit(1, None));

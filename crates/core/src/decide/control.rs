@@ -58,14 +58,8 @@ impl Step<'_> {
 
     pub(crate) fn cancel_waiting(&mut self, which: &Selector, reason: CancelReason) -> Reply {
         let waiting = self.waiting_tasks(which);
-        self.cancel_all(&waiting, reason);
-        Reply::Cancelled(waiting.len())
-    }
-
-    /// Cancels tasks that wait.
-    pub(crate) fn cancel_all(&mut self, waiting: &[TaskIdx], reason: CancelReason) {
         let mut freed = Vec::new();
-        for idx in waiting {
+        for idx in &waiting {
             let task = &self.state.tasks[*idx];
             freed.extend(
                 task.rare.iter().flat_map(|rare| &rare.followers).map(|held| self.state.tasks[*held].id),
@@ -82,6 +76,7 @@ impl Step<'_> {
                 self.emit(Event::Ready { task });
             }
         }
+        Reply::Cancelled(waiting.len())
     }
 
     pub(crate) fn reprioritise(&mut self, task: TaskId, priority: u8) -> Result<Reply, Rejection> {
@@ -171,16 +166,9 @@ impl Scheduler {
                 found => found,
             },
         };
-        self.waiting_among(self.candidates(lane), |task| self.fits(task, lane, which))
-    }
-
-    /// All tasks that wait and fit, in the order of arrival.
-    pub(crate) fn waiting_where(&self, fits: impl Fn(TaskIdx) -> bool) -> Vec<TaskIdx> {
-        self.waiting_among(self.candidates(None), fits)
-    }
-
-    fn waiting_among(&self, mut tasks: Vec<TaskIdx>, fits: impl Fn(TaskIdx) -> bool) -> Vec<TaskIdx> {
-        tasks.retain(|task| self.state.tasks[*task].attempt().is_none() && fits(*task));
+        let fits = |task: TaskIdx| self.state.tasks[task].attempt().is_none() && self.fits(task, lane, which);
+        let mut tasks = self.candidates(lane);
+        tasks.retain(|task| fits(*task));
         tasks.sort_unstable_by_key(|task| self.state.tasks[*task].arrival);
         tasks
     }

@@ -1,11 +1,11 @@
 //! Replicas: which one executes an attempt, and what follows when one ends or dies.
 
 use crate::api::command::Reply;
-use crate::api::event::{CancelReason, Event};
+use crate::api::event::{CancelReason, End, Event};
 use crate::api::ids::{Fence, TaskId};
 use crate::api::owner::{Owner, ReplicaId};
 use crate::scheduler::Scheduler;
-use crate::state::task::TaskIdx;
+use crate::state::task::{Attempt, LiveTask, TaskIdx};
 use crate::step::Step;
 
 impl Step<'_> {
@@ -20,20 +20,31 @@ impl Step<'_> {
     /// A replica is gone, and its callers with it. What it was granted and has not answered, it may never have seen;
     /// attempts that it has renewed have leases.
     pub(crate) fn replica_gone(&mut self, replica: ReplicaId, unanswered: &[(TaskId, Fence)]) -> Reply {
-        let slots = self.waiting_where(|task| self.slot_of(task) == Some(replica));
-        let left = self.waiting_where(|task| self.state.tasks[task].caller_at() == Some(replica));
-        let left: Vec<TaskId> = left.into_iter().map(|task| self.state.tasks[task].id).collect();
-        self.cancel_all(&slots, CancelReason::Caller);
+        let slots = self.not_begun_at(replica, |task| self.slot_of(task) == Some(replica));
+        let bound = self.not_begun_at(replica, |task| self.state.tasks[task].caller_at() == Some(replica));
+        for task in slots {
+            self.give_up(task);
+        }
         for (task, fence) in unanswered {
             // It is refused if the attempt is over.
             let _over = self.lapse_now(*task, *fence);
         }
         // First, because tasks with other callers go on elsewhere.
         self.unbind(replica);
-        for task in left {
-            let _ended = self.leave(task);
+        for task in bound {
+            self.give_up(task);
         }
         Reply::Done
+    }
+
+    /// The caller of a task that has not begun is gone. Other callers may still wait for it.
+    fn give_up(&mut self, task: TaskId) {
+        let Some(idx) = self.state.tasks.find(task) else { return };
+        if self.state.tasks[idx].rare.as_ref().is_none_or(|rare| rare.joined == 0) {
+            return self.end(idx, End::Cancelled { reason: CancelReason::Caller });
+        }
+        self.emit(Event::Left { task });
+        self.lapse(idx);
     }
 }
 
@@ -52,6 +63,18 @@ impl Scheduler {
     pub(crate) fn fixed_owner(&self, idx: TaskIdx) -> Option<Owner> {
         let worker = || self.state.tasks[idx].worker().cloned().map(Owner::Worker);
         self.slot_of(idx).map(Owner::Replica).or_else(worker)
+    }
+
+    /// Tasks that fit and have not begun, in the order of arrival. One that was granted to the replica in this very moment
+    /// has not either, because the replica cannot have heard of it.
+    fn not_begun_at(&self, replica: ReplicaId, fits: impl Fn(TaskIdx) -> bool) -> Vec<TaskId> {
+        let is_new =
+            |attempt: &Attempt| attempt.started == self.state.now && attempt.owner == Owner::Replica(replica);
+        let has_begun = |task: &LiveTask| task.attempt().is_some_and(|attempt| !is_new(attempt));
+        let tasks = self.state.tasks.iter().filter(|(idx, task)| !has_begun(task) && fits(*idx));
+        let mut tasks: Vec<(u64, TaskId)> = tasks.map(|(_, task)| (task.arrival, task.id)).collect();
+        tasks.sort_unstable();
+        tasks.into_iter().map(|(_, task)| task).collect()
     }
 
     /// The replica whose program the task is a slot of.

@@ -210,9 +210,7 @@ impl Replica {
         let other = self.others.entry(id).or_default();
         let counted = if slot_of.is_some() { &mut other.slots } else { &mut other.bound };
         *counted = counted.saturating_add_signed(change);
-        if other.slots + other.bound == 0 {
-            self.others.remove(&id);
-        }
+        self.forget_if_idle(id);
     }
 
     /// Notes that no task has its caller at this replica.
@@ -221,9 +219,13 @@ impl Replica {
             self.bound = 0;
         } else if let Some(other) = self.others.get_mut(&id) {
             other.bound = 0;
-            if other.slots == 0 {
-                self.others.remove(&id);
-            }
+            self.forget_if_idle(id);
+        }
+    }
+
+    fn forget_if_idle(&mut self, id: ReplicaId) {
+        if self.others.get(&id).is_some_and(Other::is_idle) {
+            self.others.remove(&id);
         }
     }
 
@@ -248,6 +250,7 @@ impl Replica {
         if let Some(other) = self.others.get_mut(&author) {
             (other.seen, other.is_dead) = (Some(batch.at), false);
             other.unanswered.clear();
+            self.forget_if_idle(author);
         }
     }
 
@@ -300,11 +303,17 @@ impl Replica {
                 gone.push(Command::ReplicaGone { replica: *replica, unanswered });
             }
         }
+        self.others.retain(|_, other| !other.is_idle());
         gone
     }
 }
 
 impl Other {
+    /// Whether nothing would be left of it if it died.
+    fn is_idle(&self) -> bool {
+        self.slots + self.bound == 0 && self.unanswered.is_empty()
+    }
+
     /// Whether it was granted something after its death.
     fn must_be_reaped(&self) -> bool {
         self.is_dead && !self.unanswered.is_empty()
