@@ -83,10 +83,13 @@ impl Engine {
         self.begin_runs();
     }
 
-    /// Publishes what the attempt of a worker says, unless its task has ended meanwhile.
+    /// Publishes what the attempt of a worker says, unless the attempt is over meanwhile.
     fn publish_output(&self, output: &Update) {
-        let Update::Progress { task, .. } = output else { return };
+        let Update::Progress { task, fence, .. } = output else { return };
         let Some(view) = self.scheduler.task(*task) else { return };
+        if view.running.is_none_or(|running| running.fence != *fence) {
+            return;
+        }
         self.resources.hub.publish_output(output, &view.lanes);
         if let Some(broadcast) = &self.resources.broadcast {
             broadcast.publish(output, &view.lanes);
