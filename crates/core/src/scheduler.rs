@@ -116,11 +116,6 @@ impl Scheduler {
         [self.indexes.timers.next(), keys, self.state.sessions.next_due()].into_iter().flatten().min()
     }
 
-    /// A time that is not after [`next_wakeup`](Scheduler::next_wakeup), and quicker to ask for.
-    pub fn nothing_due_before(&self) -> Timestamp {
-        self.indexes.timers.nothing_before()
-    }
-
     /// The time of the last step or event.
     pub fn now(&self) -> Timestamp {
         self.state.now

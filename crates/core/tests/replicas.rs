@@ -159,9 +159,9 @@ fn what_waits_for_a_replica_that_is_gone_goes_with_it_and_what_others_wait_for_s
 
 #[test]
 fn what_a_replica_is_granted_in_the_moment_in_which_it_is_gone_goes_with_it() {
-    let mut lanes = lanes(A);
-    granted(&mut lanes, 0, submit(1, None));
-    granted(&mut lanes, 0, submit(2, Some(B)));
+    let mut lanes = scheduler_of(A);
+    grants(&mut lanes, 0, submit(1, None));
+    grants(&mut lanes, 0, submit(2, Some(B)));
     let mut events = Vec::new();
     // The lease of the first task lapses, which makes room for the second one.
     let gone = Command::ReplicaGone { replica: B, unanswered: vec![] };

@@ -50,11 +50,6 @@ impl Timers {
         self.nothing_before <= now
     }
 
-    /// Nothing is due before this.
-    pub(crate) fn nothing_before(&self) -> Timestamp {
-        self.nothing_before
-    }
-
     /// Something else is due at `at`.
     pub(crate) fn expect(&mut self, at: Timestamp) {
         self.nothing_before = self.nothing_before.min(at);

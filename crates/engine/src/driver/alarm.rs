@@ -17,26 +17,12 @@ impl Engine {
 
     /// Whether something is due before the alarm. If so, the caller must notify the timer, and the alarm counts as set.
     pub(crate) fn is_alarm_late(&mut self) -> bool {
-        if self.closing.is_some() || self.positions.wants_alarm() {
-            return true;
-        }
-        if self.alarm.is_some_and(|alarm| !self.may_be_due_before(alarm)) {
-            return false;
-        }
         let due = self.due_at();
         let is_late = due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm));
         if is_late {
             self.alarm = due;
         }
-        is_late
-    }
-
-    /// Whether something may be due before this: quick to ask, and never wrong when it says no.
-    fn may_be_due_before(&self, at: Timestamp) -> bool {
-        self.scheduler.nothing_due_before() < at
-            || self.runs.next_renewal().is_some_and(|renewal| renewal < at)
-            || self.replica.is_some()
-            || self.resources.faults.is_some()
+        self.closing.is_some() || self.positions.wants_alarm() || is_late
     }
 
     /// Whether something is due now.
