@@ -269,7 +269,7 @@ impl Scheduler {
         self.state.lane_config.blocks()
     }
 
-    pub(crate) fn lane_view(&self, idx: LaneIdx) -> LaneView<'_> {
+    pub(super) fn lane_view(&self, idx: LaneIdx) -> LaneView<'_> {
         let lane = &self.state.lanes[idx];
         let class = self.state.lane_config.class(lane.class);
         LaneView {

@@ -16,7 +16,7 @@ use crate::state::{Indexes, State, StepScratch};
 const ENDED_RUNS_MAX: usize = 1024;
 
 impl Scheduler {
-    pub(crate) fn on_granted(&mut self, event: &Event) {
+    pub(super) fn on_granted(&mut self, event: &Event) {
         let Event::Granted { task, fence, lease_until, lease, timeout_at, owner, borrowed, .. } = event
         else {
             return;
@@ -50,7 +50,7 @@ impl Scheduler {
     }
 
     /// An attempt that has its slots begins.
-    pub(crate) fn begin_attempt(&mut self, idx: TaskIdx, attempt: Attempt) {
+    pub(super) fn begin_attempt(&mut self, idx: TaskIdx, attempt: Attempt) {
         self.state.tasks.running.insert(attempt.fence, idx);
         self.state.fences = self.state.fences.max(attempt.fence.0);
         let attempt = self.state.tasks.boxed(attempt);

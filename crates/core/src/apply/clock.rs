@@ -7,7 +7,7 @@ use crate::state::timers::{CappedTask, WaitCheck};
 
 impl Scheduler {
     /// What follows from the time alone and needs no event: buckets fill, old keys are forgotten.
-    pub(crate) fn elapse(&mut self) {
+    pub(super) fn elapse(&mut self) {
         while let Some(lane) = self.indexes.timers.due_lane(self.state.now) {
             if self.state.lanes.get(lane).is_some() {
                 self.refresh_lane(lane);
@@ -48,7 +48,7 @@ impl Scheduler {
     }
 
     /// Tells the clock when something must happen to a task.
-    pub(crate) fn plan(&mut self, idx: TaskIdx) {
+    pub(super) fn plan(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
         let boost = match task.phase {
             Phase::Waiting => self.next_boost(task).map_or(Timestamp::NEVER, |(at, _)| at),

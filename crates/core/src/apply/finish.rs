@@ -58,7 +58,7 @@ impl Scheduler {
     }
 
     /// Gives back what is of no more use.
-    pub(crate) fn tidy(&mut self) {
+    pub(super) fn tidy(&mut self) {
         if self.state.tasks.len() == 0 && self.state.tasks.room() > ROOM_KEPT {
             self.give_memory_back();
         }

@@ -13,7 +13,7 @@ use crate::state::task::{LiveTask, Passed, Phase, TaskIdx};
 
 impl Scheduler {
     /// Puts a task into the line, at the place that its level and arrival give it.
-    pub(crate) fn enter_ready_tree(&mut self, idx: TaskIdx) {
+    pub(super) fn enter_ready_tree(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
         self.indexes.ready_by_level[task.urgency() as usize] += 1;
         self.indexes.ready_count += 1;
@@ -207,14 +207,14 @@ impl Scheduler {
     }
 
     /// The leaf that is kept while the line is empty goes with its route.
-    pub(crate) fn drop_idle_leaf_of_dropped_route(&mut self) {
+    pub(super) fn drop_idle_leaf_of_dropped_route(&mut self) {
         if self.indexes.ready.idle_route().is_some_and(|route| !self.state.lanes.has_route(route)) {
             self.drop_idle_leaf();
         }
     }
 
     /// Drops what is kept for the next task while the line is empty.
-    pub(crate) fn drop_idle_leaf(&mut self) {
+    pub(super) fn drop_idle_leaf(&mut self) {
         self.indexes.ready.drop_idle();
         self.state.fair.drop_idle();
     }
@@ -252,7 +252,7 @@ impl Scheduler {
         self.wait_again(task);
     }
 
-    pub(crate) fn wait_again(&mut self, idx: TaskIdx) {
+    pub(super) fn wait_again(&mut self, idx: TaskIdx) {
         let task = &mut self.state.tasks[idx];
         task.phase = Phase::Waiting;
         task.since = self.state.now;
@@ -262,7 +262,7 @@ impl Scheduler {
     }
 
     /// What must be run again was no turn.
-    pub(crate) fn refund(&mut self, idx: TaskIdx) {
+    pub(super) fn refund(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
         let route = self.state.lanes.route(task.route);
         let name = self.state.lanes.fair_key(route, task.fair_key(), &self.state.lane_config).clone();

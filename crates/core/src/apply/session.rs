@@ -27,7 +27,7 @@ impl Scheduler {
         self.scratch.changed_sessions.extend(changed);
     }
 
-    pub(crate) fn on_session(&mut self, event: &SessionEvent) {
+    pub(super) fn on_session(&mut self, event: &SessionEvent) {
         let idx = self.state.sessions.enter(&event.session);
         match &event.change {
             SessionDelta::Accepted { message, way } => self.on_accepted(idx, message, *way),
@@ -232,7 +232,7 @@ impl Scheduler {
     }
 
     /// Notes that a task of a session has ended; what follows is decided before the step is over.
-    pub(crate) fn on_session_task_ended(
+    pub(super) fn on_session_task_ended(
         &mut self,
         idx: SessionIdx,
         task: TaskId,

@@ -15,7 +15,7 @@ use crate::state::table::Mark;
 use crate::state::task::{LiveTask, Phase, Rare, TaskIdx};
 
 impl Scheduler {
-    pub(crate) fn on_submitted(&mut self, event: &Event) {
+    pub(super) fn on_submitted(&mut self, event: &Event) {
         let Event::Submitted { task, spec, priority, handler, wait_until, deadline } = event else { return };
         let route = self.state.lanes.join_route(&spec.lanes, &mut self.state.lane_config);
         let run_after = spec.run_after.filter(|length| *length > Millis(0));
@@ -180,7 +180,7 @@ impl Scheduler {
         }
     }
 
-    pub(crate) fn on_unbound(&mut self, replica: ReplicaId) {
+    pub(super) fn on_unbound(&mut self, replica: ReplicaId) {
         let tasks = self.state.tasks.iter();
         let bound = tasks.filter(|(_, task)| task.caller_at() == Some(replica)).map(|(idx, _)| idx);
         for idx in bound.collect::<Vec<TaskIdx>>() {

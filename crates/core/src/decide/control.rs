@@ -15,7 +15,7 @@ use crate::state::task::{Phase, TaskIdx};
 use crate::step::Step;
 
 impl Step<'_> {
-    pub(crate) fn configure(&mut self, blocks: Vec<Block>) -> Result<Reply, Rejection> {
+    pub(super) fn configure(&mut self, blocks: Vec<Block>) -> Result<Reply, Rejection> {
         for settings in blocks.iter().filter_map(|block| block.settings.as_ref()) {
             settings.check().map_err(|error| Rejection::BadSetting(Box::new(error)))?;
         }
@@ -28,7 +28,7 @@ impl Step<'_> {
         Ok(Reply::Done)
     }
 
-    pub(crate) fn change_settings(
+    pub(super) fn change_settings(
         &mut self,
         lanes: Pattern,
         settings: &[(Arc<str>, Arc<str>)],
@@ -56,7 +56,7 @@ impl Step<'_> {
         Ok(if waited { Reply::CancelledWhileWaiting } else { Reply::Stopping })
     }
 
-    pub(crate) fn cancel_waiting(&mut self, which: &Selector, reason: CancelReason) -> Reply {
+    pub(super) fn cancel_waiting(&mut self, which: &Selector, reason: CancelReason) -> Reply {
         let waiting = self.waiting_tasks(which);
         let mut freed = Vec::new();
         for idx in &waiting {
@@ -144,7 +144,7 @@ impl Step<'_> {
         Ok(reply)
     }
 
-    pub(crate) fn discard(&mut self, dead_letter: TaskId) -> Result<Reply, Rejection> {
+    pub(super) fn discard(&mut self, dead_letter: TaskId) -> Result<Reply, Rejection> {
         self.state.dead_letters.get(dead_letter).ok_or(Rejection::NoSuchDeadLetter { dead_letter })?;
         self.emit(Event::DeadLetterRemoved { dead_letter, why: DeadLetterRemoval::Discarded });
         Ok(Reply::Done)

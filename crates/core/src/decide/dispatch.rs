@@ -32,7 +32,7 @@ fn check_lease(lease: Option<Millis>) -> Result<(), Rejection> {
 
 impl Step<'_> {
     /// Starts everything that may run, best first.
-    pub(crate) fn grant(&mut self) {
+    pub(super) fn grant(&mut self) {
         if self.local.is_stopped || !self.indexes.may_grant && self.state.reservations.is_empty() {
             return;
         }
@@ -44,7 +44,7 @@ impl Step<'_> {
     }
 
     /// Hands the best external tasks that fit to a worker.
-    pub(crate) fn claim(
+    pub(super) fn claim(
         &mut self,
         worker: &Name,
         lanes: &[Pattern],
@@ -78,7 +78,7 @@ impl Step<'_> {
     }
 
     /// Hands those of these external tasks that may run now to a worker.
-    pub(crate) fn claim_these(
+    pub(super) fn claim_these(
         &mut self,
         worker: &Name,
         tasks: &[TaskId],

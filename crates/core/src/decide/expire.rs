@@ -11,7 +11,7 @@ use crate::step::Step;
 
 impl Step<'_> {
     /// Lets the time pass up to now: ends what has lasted too long, wakes what has slept enough.
-    pub(crate) fn expire(&mut self) {
+    pub(super) fn expire(&mut self) {
         if self.indexes.timers.may_be_due(self.state.now) {
             self.expire_due();
         } else if self.indexes.timers.has_capped() {
@@ -91,7 +91,7 @@ impl Step<'_> {
     }
 
     /// Reports lanes whose line grew long or empty.
-    pub(crate) fn report_depths(&mut self) {
+    pub(super) fn report_depths(&mut self) {
         // By position, because an event may remove a lane.
         for index in 0..self.scratch.touched.lanes().len() {
             let touched = self.scratch.touched.lanes()[index];

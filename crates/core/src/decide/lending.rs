@@ -16,7 +16,7 @@ use crate::step::Step;
 
 impl Step<'_> {
     /// Ends everything that the task waits for, because it waits no more.
-    pub(crate) fn cancel_children(&mut self, idx: TaskIdx) {
+    pub(super) fn cancel_children(&mut self, idx: TaskIdx) {
         if self.state.tasks[idx].children().is_empty() {
             return;
         }
@@ -36,7 +36,7 @@ impl Step<'_> {
 
 impl Scheduler {
     /// `first` and every task that waits for it, the nearest first.
-    pub(crate) fn ancestors(&self, first: Option<TaskIdx>) -> impl Iterator<Item = TaskIdx> {
+    pub(super) fn ancestors(&self, first: Option<TaskIdx>) -> impl Iterator<Item = TaskIdx> {
         std::iter::successors(first, |task| self.state.tasks.find(self.state.tasks[*task].waiting_parent()?))
     }
 
@@ -73,7 +73,7 @@ impl Scheduler {
 
     /// Refuses a child that could never start, because every holder of a lane that it needs waits for it in the end. For
     /// example, two parents hold what each other's children need.
-    pub(crate) fn check_deadlock(
+    pub(super) fn check_deadlock(
         &self,
         spec: &TaskSpec,
         mut lanes: impl Iterator<Item = LaneIdx>,

@@ -32,7 +32,7 @@ pub struct NoteChange {
 }
 
 impl Step<'_> {
-    pub(crate) fn change_notes(&mut self, change: NoteChange) -> Result<Reply, Rejection> {
+    pub(super) fn change_notes(&mut self, change: NoteChange) -> Result<Reply, Rejection> {
         let NoteChange { expected, mut changes } = change;
         if changes.len() > NOTE_CHANGES_MAX {
             return Err(Rejection::NotesFull);

@@ -35,7 +35,7 @@ impl Step<'_> {
         Ok((lease_until, None))
     }
 
-    pub(crate) fn finish(
+    pub(super) fn finish(
         &mut self,
         task: TaskId,
         fence: Fence,
@@ -75,7 +75,7 @@ impl Step<'_> {
     }
 
     /// Stops a running attempt and cancels the children that it waits for.
-    pub(crate) fn stop(&mut self, idx: TaskIdx, reason: StopReason) {
+    pub(super) fn stop(&mut self, idx: TaskIdx, reason: StopReason) {
         let Some(attempt) = self.state.tasks[idx].attempt() else { return };
         let (task, fence) = (self.state.tasks[idx].id, attempt.fence);
         let until = attempt.stopping.map_or(self.state.now + STOP_GRACE, |(_, until)| until);
@@ -96,7 +96,7 @@ impl Step<'_> {
     }
 
     /// The lease of an attempt lapsed, because its owner is silent.
-    pub(crate) fn lapse(&mut self, idx: TaskIdx) {
+    pub(super) fn lapse(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
         let Some(attempt) = task.attempt() else { return };
         let (id, fence) = (task.id, attempt.fence);

@@ -10,7 +10,7 @@ use crate::step::Step;
 
 impl Step<'_> {
     /// Lets any replica run the tasks whose callers are connected to `replica`, which ends.
-    pub(crate) fn unbind(&mut self, replica: ReplicaId) -> Reply {
+    pub(super) fn unbind(&mut self, replica: ReplicaId) -> Reply {
         if self.state.tasks.iter().any(|(_, task)| task.caller_at() == Some(replica)) {
             self.emit(Event::Unbound { replica });
         }
@@ -19,7 +19,7 @@ impl Step<'_> {
 
     /// A replica is gone, and its callers with it. What it was granted and has not answered, it may never have seen;
     /// attempts that it has renewed have leases.
-    pub(crate) fn replica_gone(&mut self, replica: ReplicaId, unanswered: &[(TaskId, Fence)]) -> Reply {
+    pub(super) fn replica_gone(&mut self, replica: ReplicaId, unanswered: &[(TaskId, Fence)]) -> Reply {
         let slots = self.not_begun_at(replica, |task| self.slot_of(task) == Some(replica));
         let bound = self.not_begun_at(replica, |task| self.state.tasks[task].caller_at() == Some(replica));
         for task in slots {
@@ -51,7 +51,7 @@ impl Step<'_> {
 impl Scheduler {
     /// The owner of an attempt that is granted here. Only the first attempt stays with the caller's replica, which may
     /// be gone later.
-    pub(crate) fn owner_of(&self, idx: TaskIdx) -> Owner {
+    pub(super) fn owner_of(&self, idx: TaskIdx) -> Owner {
         let task = &self.state.tasks[idx];
         self.fixed_owner(idx).unwrap_or_else(|| {
             let caller_at = task.caller_at().filter(|_| task.attempts == 0);

@@ -9,7 +9,7 @@ use crate::step::Step;
 
 impl Step<'_> {
     /// Ends a task as it ended before the log lost it or its end. A running task is left alone.
-    pub(crate) fn restore_outcome(
+    pub(super) fn restore_outcome(
         &mut self,
         task: TaskId,
         spec: Option<Box<TaskSpec>>,

@@ -59,7 +59,7 @@ impl Step<'_> {
         Ok(Some(Reply::Accepted { task: known.task, joined: true }))
     }
 
-    pub(crate) fn submit_batch(&mut self, batch: ToolBatch) -> Result<Reply, Rejection> {
+    pub(super) fn submit_batch(&mut self, batch: ToolBatch) -> Result<Reply, Rejection> {
         if !(1..=BATCH_CALLS_MAX).contains(&batch.calls.len()) {
             return Err(Rejection::BadTask(BadTask::BatchSize));
         }

@@ -44,7 +44,7 @@ impl Scheduler {
     }
 
     /// The latest of what each lane that has no slot says; `None` if one of them cannot say.
-    pub(crate) fn starts_in(&self, idx: TaskIdx, ahead: usize) -> Option<Millis> {
+    pub(super) fn starts_in(&self, idx: TaskIdx, ahead: usize) -> Option<Millis> {
         let task = &self.state.tasks[idx];
         let route = self.state.lanes.route(task.route);
         let parent = self.parent_of(idx);

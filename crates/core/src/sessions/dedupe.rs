@@ -13,7 +13,7 @@ use crate::sessions::session::{Session, Turn};
 
 impl Scheduler {
     /// A live or delivered message, or an answered directive with its answer, that has the same sender's id and place.
-    pub(crate) fn same_message(
+    pub(super) fn same_message(
         &self,
         lane: &LaneName,
         incoming: &Incoming,
@@ -49,7 +49,7 @@ impl Scheduler {
     }
 
     /// Answers a repeated message. The sender sees typing only while the first one has not ended.
-    pub(crate) fn duplicate(
+    pub(super) fn duplicate(
         &self,
         message: MessageId,
         (same, answered): (MessageId, Option<Arc<str>>),

@@ -234,7 +234,7 @@ pub(crate) fn cleared(queue: &EffectiveQueue) -> String {
 }
 
 /// The answer to a value that is not allowed here.
-pub(crate) fn beyond(too_much: BeyondPolicy) -> String {
+pub(super) fn beyond(too_much: BeyondPolicy) -> String {
     format!("Not allowed here: {too_much}.")
 }
 

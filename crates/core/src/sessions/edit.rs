@@ -81,7 +81,7 @@ impl Step<'_> {
     }
 
     /// Does what a message that is a directive as a whole says, and returns what to answer.
-    pub(crate) fn apply_directive(
+    pub(super) fn apply_directive(
         &mut self,
         lane: &LaneName,
         incoming: &Incoming,

@@ -221,13 +221,13 @@ pub struct Address {
 
 impl Address {
     /// Whether a message to `other` can be answered in a turn to this one.
-    pub(crate) fn takes(&self, other: &Address) -> bool {
+    pub(super) fn takes(&self, other: &Address) -> bool {
         let one_place = self.place == other.place || self.place.is_empty() || other.place.is_empty();
         one_place && self.is_kin(other)
     }
 
     /// Whether a message to `other` can be answered in a turn to this one, their places aside.
-    pub(crate) fn is_kin(&self, other: &Address) -> bool {
+    pub(super) fn is_kin(&self, other: &Address) -> bool {
         let key = |this: &Address| (this.source, this.priority);
         key(self) == key(other) && self.permissions == other.permissions && self.agent == other.agent
     }

@@ -51,7 +51,7 @@ impl Receipts {
         self.parked.retain(|(_, kept)| kept.id != message);
     }
 
-    pub(crate) fn parked(&self) -> impl Iterator<Item = &(LaneName, Message)> {
+    pub(super) fn parked(&self) -> impl Iterator<Item = &(LaneName, Message)> {
         self.parked.iter()
     }
 }

@@ -20,7 +20,7 @@ use crate::sessions::table::SessionIdx;
 use crate::step::Step;
 
 impl Step<'_> {
-    pub(crate) fn send(&mut self, mut incoming: Box<Incoming>) -> Result<Reply, Rejection> {
+    pub(super) fn send(&mut self, mut incoming: Box<Incoming>) -> Result<Reply, Rejection> {
         forget_empty(&mut incoming);
         let lane = check(&incoming)?;
         self.check_message(&incoming)?;
@@ -169,7 +169,7 @@ impl Step<'_> {
         reply(incoming.id, outcome, turn, None)
     }
 
-    pub(crate) fn accept_message(
+    pub(super) fn accept_message(
         &mut self,
         lane: &LaneName,
         incoming: &Incoming,
@@ -192,7 +192,7 @@ impl Scheduler {
     }
 
     /// Checks that there is room for the text and that the id is free.
-    pub(crate) fn check_new(&self, incoming: &Incoming) -> Result<(), Rejection> {
+    pub(super) fn check_new(&self, incoming: &Incoming) -> Result<(), Rejection> {
         let id = incoming.id;
         if self.state.sessions.session_with(id).is_some() || self.state.sessions.end_of(id).is_some() {
             return Err(Rejection::MessageIdTaken { message: id });
@@ -233,7 +233,7 @@ pub(crate) fn told(message: MessageId, outcome: SendOutcome, text: String) -> Re
     Reply::Message(Box::new(reply))
 }
 
-pub(crate) fn reply(
+pub(super) fn reply(
     message: MessageId,
     outcome: SendOutcome,
     turn: Option<TaskId>,

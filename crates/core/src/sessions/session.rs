@@ -16,7 +16,7 @@ use crate::state::lazy_box::{LazyBox, SharedDefault};
 /// For how long a delivered message or an answered directive with an id of the sender's own is remembered.
 pub const DEDUPE_WINDOW: Millis = Millis::from_secs(300);
 /// Of how many delivered messages and answered directives a session remembers the senders' ids; the oldest go first.
-pub(crate) const SEEN_MAX: usize = 1000;
+pub(super) const SEEN_MAX: usize = 1000;
 /// To how many different addresses a session remembers what was dropped; beyond that lines are lost.
 pub(crate) const OVERFLOWS_MAX: usize = 64;
 
@@ -79,7 +79,7 @@ pub(crate) struct Dropping {
 pub(crate) struct Turn {
     pub(crate) task: TaskId,
     /// Asked for directly: it has a payload of its own.
-    pub(crate) is_direct: bool,
+    pub(super) is_direct: bool,
     pub(crate) messages: Vec<Message>,
     pub(crate) extras: LazyBox<TurnExtras>,
 }
@@ -135,7 +135,7 @@ impl Turn {
     }
 
     /// Its messages that are nowhere else.
-    pub(crate) fn own(&self) -> impl Iterator<Item = &Message> {
+    pub(super) fn own(&self) -> impl Iterator<Item = &Message> {
         let steered =
             self.extras.pending.iter().chain(&self.extras.steered).filter(|steered| !steered.is_copy);
         self.messages.iter().chain(steered.map(|steered| &steered.message))
@@ -179,12 +179,12 @@ impl Session {
     }
 
     /// The waiting message that was accepted last, wherever it stands in line.
-    pub(crate) fn newest(&self) -> Option<&Message> {
+    pub(super) fn newest(&self) -> Option<&Message> {
         self.waiting.iter().max_by_key(|message| message.number)
     }
 
     /// When the line may try failed messages again; zero if none wait.
-    pub(crate) fn held_until(&self) -> Timestamp {
+    pub(super) fn held_until(&self) -> Timestamp {
         let failed = self.waiting.iter().any(|message| message.tries > 0)
             || self.extras.overflows.iter().any(|dropping| dropping.tries > 0);
         if failed { self.extras.retry_at } else { Timestamp(0) }
@@ -200,16 +200,16 @@ impl Session {
     }
 
     /// The waiting messages that count for the cap. Messages that were in a turn already are not dropped for newer ones.
-    pub(crate) fn capped(&self) -> impl Iterator<Item = &Message> {
+    pub(super) fn capped(&self) -> impl Iterator<Item = &Message> {
         self.waiting.iter().filter(|message| message.tries == 0)
     }
 
     /// Whether more than `most` waiting messages count for the cap.
-    pub(crate) fn is_above(&self, most: usize) -> bool {
+    pub(super) fn is_above(&self, most: usize) -> bool {
         self.waiting.len() > most && self.capped().count() > most
     }
 
-    pub(crate) fn oldest_capped(&self) -> Option<MessageId> {
+    pub(super) fn oldest_capped(&self) -> Option<MessageId> {
         self.capped().next().map(|message| message.id)
     }
 

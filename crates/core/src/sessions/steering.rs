@@ -15,7 +15,7 @@ use crate::state::task::{Phase, TaskIdx};
 use crate::step::Step;
 
 impl Step<'_> {
-    pub(crate) fn steer_into(
+    pub(super) fn steer_into(
         &mut self,
         lane: &LaneName,
         incoming: &Incoming,
@@ -55,7 +55,7 @@ impl Step<'_> {
         }
     }
 
-    pub(crate) fn set_steering(
+    pub(super) fn set_steering(
         &mut self,
         turn: TaskId,
         fence: Fence,
@@ -82,7 +82,7 @@ impl Step<'_> {
         Ok(Reply::Done)
     }
 
-    pub(crate) fn heartbeat_of_turn(
+    pub(super) fn heartbeat_of_turn(
         &mut self,
         turn: TaskId,
         fence: Fence,
@@ -111,7 +111,7 @@ impl Step<'_> {
         Ok(Reply::TurnRenewed { until, stopping, steering })
     }
 
-    pub(crate) fn take_steering(
+    pub(super) fn take_steering(
         &mut self,
         turn: TaskId,
         fence: Fence,

@@ -27,10 +27,10 @@ pub(crate) struct Sessions {
     /// When the oldest remembered delivery of a session is forgotten: (when, birth).
     forgets: BTreeMap<(Timestamp, u64), SessionIdx>,
     pub(crate) settings: MessageSettings,
-    pub(crate) births: u64,
+    pub(super) births: u64,
     pub(crate) receipts: Receipts,
     /// The texts of all messages that have not ended, in bytes.
-    pub(crate) text_bytes: u64,
+    pub(super) text_bytes: u64,
     /// Agents that messages named lately, so that each is in memory once for all sessions.
     agents: VecDeque<Arc<Agent>>,
     /// And channels.
@@ -69,7 +69,7 @@ impl Sessions {
     }
 
     /// A cheap check, so that a scheduler without sessions pays nothing for them.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
@@ -125,11 +125,11 @@ impl Sessions {
     }
 
     /// For the checks.
-    pub(crate) fn message_count(&self) -> usize {
+    pub(super) fn message_count(&self) -> usize {
         self.by_message.len()
     }
 
-    pub(crate) fn get(&self, session: SessionIdx) -> Option<&Session> {
+    pub(super) fn get(&self, session: SessionIdx) -> Option<&Session> {
         self.table.get(session)
     }
 
@@ -164,7 +164,7 @@ impl Sessions {
     }
 
     /// Takes up a session that was saved.
-    pub(crate) fn restore(&mut self, mut session: Session) -> SessionIdx {
+    pub(super) fn restore(&mut self, mut session: Session) -> SessionIdx {
         share_all(&mut session);
         let forget_at = session.extras.seen.front().map(|seen| (seen.until, session.birth));
         let idx = self.insert(session);
@@ -192,7 +192,7 @@ impl Sessions {
     }
 
     /// The first session whose next turn may begin.
-    pub(crate) fn due_start(&self, now: Timestamp) -> Option<SessionIdx> {
+    pub(super) fn due_start(&self, now: Timestamp) -> Option<SessionIdx> {
         self.starts.first_key_value().filter(|((at, _), _)| *at <= now).map(|(_, session)| *session)
     }
 
@@ -241,11 +241,11 @@ impl Sessions {
     }
 
     /// For the checks: the sessions that have a timer, with it.
-    pub(crate) fn start_times(&self) -> impl Iterator<Item = (Timestamp, SessionIdx)> {
+    pub(super) fn start_times(&self) -> impl Iterator<Item = (Timestamp, SessionIdx)> {
         self.starts.iter().map(|((at, _), session)| (*at, *session))
     }
 
-    pub(crate) fn forget_times(&self) -> impl Iterator<Item = (Timestamp, SessionIdx)> {
+    pub(super) fn forget_times(&self) -> impl Iterator<Item = (Timestamp, SessionIdx)> {
         self.forgets.iter().map(|((at, _), session)| (*at, *session))
     }
 }

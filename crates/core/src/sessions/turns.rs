@@ -49,7 +49,7 @@ impl Step<'_> {
     }
 
     /// Does what follows in a session: deals with turns that ended, keeps to the cap, begins the next turn.
-    pub(crate) fn update_session(&mut self, idx: SessionIdx) {
+    pub(super) fn update_session(&mut self, idx: SessionIdx) {
         let ended = |session: &crate::sessions::session::Session| {
             session.turns.iter().find_map(|turn| turn.extras.end.clone().map(|end| (turn.task, end)))
         };
@@ -74,14 +74,14 @@ impl Step<'_> {
         {}
     }
 
-    pub(crate) fn session_changed(&mut self, idx: SessionIdx, change: SessionDelta) {
+    pub(super) fn session_changed(&mut self, idx: SessionIdx, change: SessionDelta) {
         let session = self.state.sessions[idx].lane.clone();
         self.emit(Event::Session(Box::new(SessionEvent { session, change })));
     }
 
     /// Drops messages above the cap, after a message came or a setting was changed. The rule `new` drops no accepted
     /// message.
-    pub(crate) fn keep_to_cap(&mut self, session: SessionIdx) {
+    pub(super) fn keep_to_cap(&mut self, session: SessionIdx) {
         let Some(newest) = self.state.sessions[session].newest() else { return };
         let queue = self.queue_of(session, newest).values();
         let rule = match (queue.mode, queue.drop) {
@@ -115,7 +115,7 @@ impl Step<'_> {
     }
 
     /// Submits the next turn of a session.
-    pub(crate) fn begin_turn(&mut self, idx: SessionIdx) -> Option<TaskId> {
+    pub(super) fn begin_turn(&mut self, idx: SessionIdx) -> Option<TaskId> {
         let NextTurn { address, messages, summary } = self.next_turn(idx)?;
         let session = &self.state.sessions[idx];
         let first = messages.first().and_then(|id| session.place_of(*id)).map(|at| &session.waiting[at]);
@@ -291,7 +291,7 @@ impl Scheduler {
         ids.take(1000).find(is_free).unwrap_or(TaskId::of_turn(leader, number))
     }
 
-    pub(crate) fn turn_spec(
+    pub(super) fn turn_spec(
         &self,
         address: &Address,
         asker: Option<&LaneName>,

@@ -5,7 +5,7 @@ use crate::api::owner::ReplicaId;
 use crate::state::hash_index::HashIndex;
 use crate::state::table::{Idx, Table};
 
-pub(crate) type KindIdx = Idx<Kind>;
+pub(super) type KindIdx = Idx<Kind>;
 
 pub(crate) struct Kind {
     name: Name,
@@ -29,7 +29,7 @@ impl Kind {
 }
 
 impl Kinds {
-    pub(crate) fn new(seed: u64) -> Kinds {
+    pub(super) fn new(seed: u64) -> Kinds {
         Kinds { kinds: Table::default(), by_name: HashIndex::new(seed), recent: None }
     }
 

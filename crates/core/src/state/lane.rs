@@ -55,18 +55,18 @@ pub struct LiveLane {
     /// While at least the first and fewer than the second number of tasks wait, a step has nothing to report or check.
     pub(crate) quiet: (u32, u32),
     /// The step in which it was last put on the list of changed lanes.
-    pub(crate) touched_in: u64,
+    pub(super) touched_in: u64,
     pub(crate) gate: Gate,
     /// Its settings have a rate limit.
     pub(crate) is_rated: bool,
     /// How widely it is probably shared: 0 for `global`, 5 for the lanes of one session.
-    pub(crate) width: u8,
+    pub(super) width: u8,
     /// Whether it can give a slot, as the line knows.
     pub(crate) open: bool,
     /// Whether neither a pause nor its rate holds work up, as the line knows.
     pub(crate) passable: bool,
     pub(crate) under_pressure: bool,
-    pub(crate) mark: Mark,
+    pub(super) mark: Mark,
     pub(crate) warned: bool,
     pub(crate) critical: bool,
     /// `Drained` was emitted.
@@ -82,7 +82,7 @@ pub struct LiveLane {
     /// How many routes go through it that tasks take.
     pub(crate) routes: u32,
     /// How many routes through it are on the list of those that are kept for a while.
-    pub(crate) listed: u32,
+    pub(super) listed: u32,
     /// It is forgotten, and stays only for a route that is kept for a while.
     pub(crate) is_gone: bool,
 }
@@ -123,7 +123,7 @@ impl LiveLane {
     }
 
     /// Forgets everything about it but its name.
-    pub(crate) fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.is_gone = true;
         self.touched_in = 0;
         self.run_time = RunTime::default();
@@ -140,7 +140,7 @@ impl LiveLane {
 
     /// Tasks take a route through it that none took. `births` counts lanes that are new, or as if they were.
     #[inline]
-    pub(crate) fn join(&mut self, births: &mut u32) {
+    pub(super) fn join(&mut self, births: &mut u32) {
         self.routes += 1;
         if self.is_gone {
             self.revive(*births);
@@ -150,7 +150,7 @@ impl LiveLane {
 
     /// A route through it has lost its last task. `is_new`: the route joins the list of those that are kept for a while.
     #[inline]
-    pub(crate) fn leave(&mut self, is_new: bool) {
+    pub(super) fn leave(&mut self, is_new: bool) {
         self.routes -= 1;
         self.listed += u32::from(is_new);
     }
@@ -168,7 +168,7 @@ impl LiveLane {
     }
 
     /// Takes over what the book says now.
-    pub(crate) fn reclassify(&mut self, lane_config: &mut LaneConfig) {
+    pub(super) fn reclassify(&mut self, lane_config: &mut LaneConfig) {
         self.class = lane_config.class_of(&self.name);
         (self.slots, self.is_rated) = hot_settings(&lane_config.class(self.class).settings);
         self.width = width(&self.name, lane_config);
@@ -217,7 +217,7 @@ impl LiveLane {
     pub(crate) const LOUD: (u32, u32) = (0, 0);
 
     /// Whether it has reports or a gate that must be remembered.
-    pub(crate) fn is_remarkable(&self) -> bool {
+    pub(super) fn is_remarkable(&self) -> bool {
         // `|` instead of `||` saves branches.
         self.under_pressure | self.warned | self.critical | self.gate.paused | self.gate.draining
     }

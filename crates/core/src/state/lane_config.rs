@@ -14,7 +14,7 @@ pub(crate) type ClassIdx = Idx<LaneClass>;
 pub(crate) struct LaneClass {
     /// The block's name or pattern, else the family's pattern: never the name of a passing lane.
     pub(crate) label: Arc<str>,
-    pub(crate) family: Family,
+    pub(super) family: Family,
     pub(crate) settings: Settings,
     pub(crate) stats: LaneStats,
     /// How many dead letters are kept for these lanes.

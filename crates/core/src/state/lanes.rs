@@ -13,10 +13,10 @@ pub(crate) struct Lanes {
     pub(crate) lanes: Table<LiveLane>,
     by_name: HashIndex<LiveLane>,
     pub(crate) routes: Table<Route>,
-    pub(crate) by_names: HashIndex<Route>,
-    pub(crate) births: u32,
+    pub(super) by_names: HashIndex<Route>,
+    pub(super) births: u32,
     /// Routes that no task took for a moment, the oldest first: work that comes and goes one by one finds them again.
-    pub(crate) kept: VecDeque<RouteIdx>,
+    pub(super) kept: VecDeque<RouteIdx>,
 }
 
 /// The lanes whose numbers the current step or event has changed.
@@ -49,7 +49,7 @@ impl Touched {
         lane.touched_in == self.step
     }
 
-    pub(crate) fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.step += 1;
         self.lanes.clear();
     }
@@ -74,7 +74,7 @@ impl std::ops::IndexMut<LaneIdx> for Lanes {
 }
 
 impl Lanes {
-    pub(crate) fn new(seed: u64) -> Lanes {
+    pub(super) fn new(seed: u64) -> Lanes {
         Lanes {
             lanes: Table::default(),
             by_name: HashIndex::new(seed),

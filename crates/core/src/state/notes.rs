@@ -28,11 +28,11 @@ impl Notes {
         }
     }
 
-    pub(crate) fn save(&self) -> Vec<(Arc<str>, Arc<str>)> {
+    pub(super) fn save(&self) -> Vec<(Arc<str>, Arc<str>)> {
         self.texts.iter().map(|(key, text)| (Arc::clone(key), Arc::clone(text))).collect()
     }
 
-    pub(crate) fn restore(saved: &[(Arc<str>, Arc<str>)]) -> Notes {
+    pub(super) fn restore(saved: &[(Arc<str>, Arc<str>)]) -> Notes {
         let mut notes = Notes::default();
         saved.iter().for_each(|(key, text)| notes.set(key, Some(text)));
         notes

@@ -24,7 +24,7 @@ pub(crate) struct Route {
     /// The same, the most widely shared first: the way down the line.
     pub(crate) way: SmallVec<[LaneIdx; 4]>,
     /// How many tasks name exactly these.
-    pub(crate) tasks: u32,
+    pub(super) tasks: u32,
     /// It is on the list of those that are kept for a while when no task takes them.
     is_listed: bool,
     /// Where in the line tasks without peculiarities of their own stand, if the line still says so.

@@ -44,7 +44,7 @@ fn lower_bound(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    pub(crate) fn record(&mut self, length: Millis) {
+    pub(super) fn record(&mut self, length: Millis) {
         self.counts[bucket(length.0)] += 1;
         self.samples += 1;
         self.sum = self.sum.saturating_add(length.0);

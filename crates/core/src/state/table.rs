@@ -20,7 +20,7 @@ impl<T> Idx<T> {
         Idx { one_based: NonZeroU32::MIN.saturating_add(number as u32), table: PhantomData }
     }
 
-    pub(crate) fn number(self) -> usize {
+    pub(super) fn number(self) -> usize {
         self.one_based.get() as usize - 1
     }
 }
@@ -102,11 +102,11 @@ impl<T> Table<T> {
         self.0.iter().map(|(number, value)| (Idx::new(number), value))
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Idx<T>, &mut T)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Idx<T>, &mut T)> {
         self.0.iter_mut().map(|(number, value)| (Idx::new(number), value))
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
@@ -114,12 +114,12 @@ impl<T> Table<T> {
         self.0.is_empty()
     }
 
-    pub(crate) fn capacity(&self) -> usize {
+    pub(super) fn capacity(&self) -> usize {
         self.0.capacity()
     }
 
     /// Frees the memory behind the last entry.
-    pub(crate) fn shrink_to_fit(&mut self) {
+    pub(super) fn shrink_to_fit(&mut self) {
         self.0.shrink_to_fit();
     }
 }

@@ -260,7 +260,7 @@ impl std::ops::IndexMut<TaskIdx> for Tasks {
 }
 
 impl Tasks {
-    pub(crate) fn new(seed: u64) -> Tasks {
+    pub(super) fn new(seed: u64) -> Tasks {
         Tasks {
             table: Table::default(),
             by_id: HashIndex::new(seed),

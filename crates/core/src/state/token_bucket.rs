@@ -73,7 +73,7 @@ impl Bucket {
 
     /// Whether there is nothing left to remember.
     #[inline]
-    pub(crate) fn is_full(self, now: Timestamp) -> bool {
+    pub(super) fn is_full(self, now: Timestamp) -> bool {
         self.full_at <= now.0.saturating_mul(NANOS)
     }
 

@@ -14,10 +14,10 @@ const WIDTH: usize = 4;
 const EMPTY_MAX: usize = 64;
 
 /// A rank, and the child that sits there, if it still does.
-pub(crate) type RankedChild = (Rank, NodeIdx);
+pub(super) type RankedChild = (Rank, NodeIdx);
 
 #[derive(Default)]
-pub(crate) struct ChildQueue {
+pub(super) struct ChildQueue {
     /// Seats that were taken in order. The best seat, here or in the heap, is never empty.
     row: VecDeque<RankedChild>,
     heap: Vec<RankedChild>,
@@ -25,7 +25,7 @@ pub(crate) struct ChildQueue {
 }
 
 impl ChildQueue {
-    pub(crate) fn first(&self) -> Option<RankedChild> {
+    pub(super) fn first(&self) -> Option<RankedChild> {
         match (self.row.front(), self.heap.first()) {
             (Some(row), Some(heap)) => Some(*row.min(heap)),
             (row, heap) => row.or(heap).copied(),
@@ -48,7 +48,7 @@ impl ChildQueue {
     }
 
     /// A child has left its seat; `is_taken` says whether a seat is taken.
-    pub(crate) fn leave(&mut self, is_taken: impl Fn(&RankedChild) -> bool) {
+    pub(super) fn leave(&mut self, is_taken: impl Fn(&RankedChild) -> bool) {
         self.taken -= 1;
         while let Some(first) = self.first()
             && !is_taken(&first)
@@ -97,14 +97,14 @@ impl ChildQueue {
     }
 
     /// All seats in order, each once, the empty ones too.
-    pub(crate) fn iter(&self) -> ChildQueueIter<'_> {
+    pub(super) fn iter(&self) -> ChildQueueIter<'_> {
         let row = self.row.front().map(|child| Reverse((*child, Next::Row(0))));
         let heap = self.heap.first().map(|child| Reverse((*child, Next::Heap(0))));
         ChildQueueIter { set: self, next: row.into_iter().chain(heap).collect(), last: None }
     }
 
     /// For the checks: whether the count of taken seats is right and the first seat is taken.
-    pub(crate) fn disagreement(&self, is_taken: impl Fn(&RankedChild) -> bool) -> Option<String> {
+    pub(super) fn disagreement(&self, is_taken: impl Fn(&RankedChild) -> bool) -> Option<String> {
         let taken = self.iter().filter(|child| is_taken(child)).count();
         let first_is_taken = self.first().is_none_or(|first| is_taken(&first));
         let agrees = taken == self.taken && first_is_taken;
@@ -119,7 +119,7 @@ enum Next {
     Heap(usize),
 }
 
-pub(crate) struct ChildQueueIter<'a> {
+pub(super) struct ChildQueueIter<'a> {
     set: &'a ChildQueue,
     /// The candidates for the next seat.
     next: BinaryHeap<Reverse<(RankedChild, Next)>>,

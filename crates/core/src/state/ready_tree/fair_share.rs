@@ -21,7 +21,7 @@ pub(crate) type FairKeyIdx = Idx<FairKey>;
 pub(crate) struct FairKey {
     pub(crate) name: LaneName,
     pub(crate) tag: u64,
-    pub(crate) weight: u32,
+    pub(super) weight: u32,
     /// Tasks in the line carry this key.
     pub(crate) is_waiting: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) struct FairShare {
     index: HashIndex<FairKey>,
     pub(crate) clock: u64,
     /// Keys that nothing waits under, by tag.
-    pub(crate) resting: BTreeSet<(u64, FairKeyIdx)>,
+    pub(super) resting: BTreeSet<(u64, FairKeyIdx)>,
     /// The key of the last task, kept while the line is empty. Its tag is the clock, as if it were new.
     idle: Option<FairKeyIdx>,
 }

@@ -10,12 +10,12 @@ use crate::state::task::TaskIdx;
 
 /// See [`ReadyTree::best_first`].
 pub(crate) struct BestFirst<'a> {
-    pub(crate) tree: &'a ReadyTree,
-    pub(crate) heads: BinaryHeap<Reverse<Head<'a>>>,
+    pub(super) tree: &'a ReadyTree,
+    pub(super) heads: BinaryHeap<Reverse<Head<'a>>>,
 }
 
 /// The next candidate: the first task of a node, or a child to look into and its seated siblings after it.
-pub(crate) struct Head<'a> {
+pub(super) struct Head<'a> {
     rank: Rank,
     id: NodeIdx,
     is_child: bool,

@@ -345,7 +345,7 @@ impl ReadyTree {
     }
 
     /// For the checks: the number of nodes without the two roots.
-    pub(crate) fn nodes(&self) -> usize {
+    pub(super) fn nodes(&self) -> usize {
         self.nodes.len() - 2
     }
 

@@ -57,7 +57,7 @@ impl Edge {
         }
     }
 
-    pub(crate) fn need(self) -> Option<LaneNeed> {
+    pub(super) fn need(self) -> Option<LaneNeed> {
         match self {
             Edge::Needs { need, .. } => need,
             Edge::Offers { .. } => None,
@@ -65,7 +65,7 @@ impl Edge {
     }
 
     /// The edge as a number for hashing, which costs less than to hash its parts. Few edges share a number.
-    pub(crate) fn hash_bits(self) -> u64 {
+    pub(super) fn hash_bits(self) -> u64 {
         let (upper, lower) = match self {
             Edge::Needs { need, key } => {
                 (need.map_or(0, |need| need.number() + 1), key.map_or(0, |key| key.number() + 1))
@@ -85,12 +85,12 @@ pub(crate) enum NodeList {
 
 impl NodeList {
     /// The links of a node on the list of its need.
-    pub(crate) const NEED: usize = 0;
+    pub(super) const NEED: usize = 0;
     /// The links of a node on the list of its key.
     const KEY: usize = 1;
 
     /// Which of the links of a node belong to the list.
-    pub(crate) fn links(self) -> usize {
+    pub(super) fn links(self) -> usize {
         match self {
             NodeList::OfNeed(_) => NodeList::NEED,
             NodeList::OfKey(_) => NodeList::KEY,
@@ -98,7 +98,7 @@ impl NodeList {
     }
 
     /// Which list it is among those of its sort.
-    pub(crate) fn number(self) -> usize {
+    pub(super) fn number(self) -> usize {
         match self {
             NodeList::OfNeed(need) => need.number(),
             NodeList::OfKey(key) => key.number(),
@@ -133,7 +133,7 @@ impl Rank {
 
 /// A node with more children than this keeps them seated in order; with few it looks at each when asked. So
 /// at the top of the tree, where lanes open and close with every grant, there is nothing to keep up to date.
-pub(crate) const FEW_CHILDREN: u32 = 8;
+pub(super) const FEW_CHILDREN: u32 = 8;
 
 /// Where a node sits among its many siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,36 +158,36 @@ enum SeatKind {
 /// behind others needs the first alone.
 #[repr(C, align(64))]
 pub(crate) struct Node {
-    pub(crate) edge: Edge,
+    pub(super) edge: Edge,
     /// Roots have none.
     pub(crate) parent: Option<NodeIdx>,
     /// The route whose plain tasks stand here.
     pub(crate) route: Option<RouteIdx>,
     /// Its lane can give no slot now.
-    pub(crate) closed: bool,
+    pub(super) closed: bool,
     /// Where it sits.
     seat: SeatKind,
     /// The tasks that need no further lane.
-    pub(crate) tasks: RankedList<ArrivalRank>,
+    pub(super) tasks: RankedList<ArrivalRank>,
     seat_rank: Rank,
     /// The tag of the key, where the edge has one.
     pub(crate) tag: u64,
-    pub(crate) seats: Option<Box<Seats>>,
+    pub(super) seats: Option<Box<Seats>>,
     pub(crate) children: u32,
     /// Its children are a linked list: the first, and each one's neighbours.
-    pub(crate) first_child: Option<NodeIdx>,
-    pub(crate) previous: Option<NodeIdx>,
-    pub(crate) next: Option<NodeIdx>,
+    pub(super) first_child: Option<NodeIdx>,
+    pub(super) previous: Option<NodeIdx>,
+    pub(super) next: Option<NodeIdx>,
     /// Its neighbours on each [`NodeList`].
-    pub(crate) next_on: [Option<NodeIdx>; 2],
-    pub(crate) previous_on: [Option<NodeIdx>; 2],
+    pub(super) next_on: [Option<NodeIdx>; 2],
+    pub(super) previous_on: [Option<NodeIdx>; 2],
 }
 
 /// The many children of a node, those that have a seat.
 #[derive(Default)]
-pub(crate) struct Seats {
+pub(super) struct Seats {
     pub(crate) open: ChildQueue,
-    pub(crate) shut: ChildQueue,
+    pub(super) shut: ChildQueue,
 }
 
 impl Node {
@@ -211,7 +211,7 @@ impl Node {
         }
     }
 
-    pub(crate) fn seat(&self) -> Seat {
+    pub(super) fn seat(&self) -> Seat {
         match self.seat {
             SeatKind::Nowhere => Seat::Nowhere,
             SeatKind::Open => Seat::Open(self.seat_rank),
@@ -219,7 +219,7 @@ impl Node {
         }
     }
 
-    pub(crate) fn set_seat(&mut self, seat: Seat) {
+    pub(super) fn set_seat(&mut self, seat: Seat) {
         (self.seat, self.seat_rank) = match seat {
             Seat::Nowhere => (SeatKind::Nowhere, self.seat_rank),
             Seat::Open(rank) => (SeatKind::Open, rank),
@@ -227,11 +227,11 @@ impl Node {
         };
     }
 
-    pub(crate) fn own_best(&self) -> Option<Rank> {
+    pub(super) fn own_best(&self) -> Option<Rank> {
         self.tasks.first().map(|(rank, _)| Rank::new(rank, self.tag))
     }
 
-    pub(crate) fn seated(&self, rank: Rank) -> Rank {
+    pub(super) fn seated(&self, rank: Rank) -> Rank {
         if self.edge.key().is_some() { rank.with_tag(self.tag) } else { rank }
     }
 }

@@ -102,7 +102,7 @@ impl ReadyTree {
     }
 
     /// Whether the child still sits where a seat of its parent says it does.
-    pub(crate) fn sits(
+    pub(super) fn sits(
         &self,
         parent: NodeIdx,
         (rank, id): &(Rank, NodeIdx),

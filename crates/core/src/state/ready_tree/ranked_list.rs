@@ -15,7 +15,7 @@ pub(crate) struct ArrivalRank(u64);
 
 impl ArrivalRank {
     /// Arrivals are counted, so 56 bits last for longer than the hardware.
-    pub(crate) const ARRIVAL_BITS: u32 = 56;
+    pub(super) const ARRIVAL_BITS: u32 = 56;
 
     pub(crate) fn new(level: u8, arrival: u64) -> ArrivalRank {
         debug_assert!(arrival < 1 << ArrivalRank::ARRIVAL_BITS);
@@ -27,7 +27,7 @@ impl ArrivalRank {
     }
 
     /// Its level (255 less it, in the upper bits) and its arrival, in one number that sorts.
-    pub(crate) fn bits(self) -> u64 {
+    pub(super) fn bits(self) -> u64 {
         self.0
     }
 }
