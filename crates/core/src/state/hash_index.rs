@@ -76,7 +76,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// Two numbers whose hashes an index takes for the same. Among a hundred thousand there are some.
-    pub(super) fn that_share_a_half(hash: impl Fn(u32) -> u64) -> (u32, u32) {
+    pub(crate) fn that_share_a_half(hash: impl Fn(u32) -> u64) -> (u32, u32) {
         let mut seen = BTreeMap::new();
         let found = (0..1_000_000).find_map(|number| {
             let elder = seen.insert(half(hash(number)), number)?;

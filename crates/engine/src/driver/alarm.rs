@@ -8,7 +8,7 @@ use crate::driver::shutdown::Closing;
 
 impl Engine {
     /// Notes when something is due next.
-    pub(crate) fn set_alarm(&mut self) -> Option<Instant> {
+    pub(super) fn set_alarm(&mut self) -> Option<Instant> {
         self.alarm = self.due_at();
         self.positions.is_alarm_set = true;
         let due = self.alarm.map(|at| Instant::now() + self.clock.until(at));
@@ -16,7 +16,7 @@ impl Engine {
     }
 
     /// Whether something is due before the alarm. If so, the caller must notify the timer, and the alarm counts as set.
-    pub(crate) fn is_alarm_late(&mut self) -> bool {
+    pub(super) fn is_alarm_late(&mut self) -> bool {
         let due = self.due_at();
         let is_late = due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm));
         if is_late {
@@ -26,7 +26,7 @@ impl Engine {
     }
 
     /// Whether something is due now.
-    pub(crate) fn is_due(&mut self) -> bool {
+    pub(super) fn is_due(&mut self) -> bool {
         let is_other_due = self.other_alarm().is_some_and(|at| at <= Instant::now());
         is_other_due || self.due_at().is_some_and(|at| at <= self.clock.now())
     }

@@ -87,7 +87,7 @@ impl Engine {
     }
 
     /// Decides everything in the inbox of a queue in memory, and answers.
-    pub(crate) fn decide_in_memory(&mut self, inbox: &mut Inbox) {
+    pub(super) fn decide_in_memory(&mut self, inbox: &mut Inbox) {
         let (mut requests, mut queries) = (take(&mut self.buffers.requests), Vec::new());
         let now = self.clock.now();
         self.gather(now, inbox, &mut requests, &mut queries);
@@ -117,7 +117,7 @@ impl Engine {
 
 impl Batch {
     /// Whether nothing of it is kept in memory: slots were asked for, given and given back.
-    pub(crate) fn is_forgotten(&self) -> bool {
+    pub(super) fn is_forgotten(&self) -> bool {
         let is_passing = |event: &Event| {
             matches!(event, Event::Submitted { .. } | Event::Granted { .. } | Event::Ended { .. })
         };
@@ -126,7 +126,7 @@ impl Batch {
     }
 
     /// Empties it, but keeps its room.
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.events.clear();
         self.changes.clear();
         self.replies.clear();

@@ -40,8 +40,8 @@ pub(crate) enum Payload {
 }
 
 /// What is needed to start a handler.
-pub(crate) struct Start {
-    pub(crate) kind: Name,
+pub(super) struct Start {
+    pub(super) kind: Name,
     payload: Payload,
     grant: Grant,
     deadline: Option<Timestamp>,
@@ -151,7 +151,7 @@ impl Engine {
     }
 
     /// What tells of the end of a live task.
-    pub(crate) fn wait_for(&mut self, task: TaskId) -> Waiter {
+    pub(super) fn wait_for(&mut self, task: TaskId) -> Waiter {
         let (tell, waiter) = oneshot::channel();
         let waiters = self.callers.waiters.entry(task).or_default();
         // A caller may look often and go each time.

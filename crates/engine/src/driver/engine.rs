@@ -51,7 +51,7 @@ pub(crate) struct Engine {
     pub(crate) runs: Runs,
     pub(crate) run_options: RunOptions,
     /// Granted attempts whose handlers start after the grant was published.
-    pub(crate) starts: Vec<Start>,
+    pub(super) starts: Vec<Start>,
     /// There was a watcher when the last batch was decided.
     pub(crate) is_watched: bool,
     pub(crate) positions: Positions,
@@ -62,10 +62,10 @@ pub(crate) struct Engine {
 
 /// Buffers that keep their room from batch to batch.
 #[derive(Default)]
-pub(crate) struct Buffers {
-    pub(crate) inbox: Inbox,
-    pub(crate) requests: Vec<Request>,
-    pub(crate) batch: Option<Box<Batch>>,
+pub(super) struct Buffers {
+    pub(super) inbox: Inbox,
+    pub(super) requests: Vec<Request>,
+    pub(super) batch: Option<Box<Batch>>,
 }
 
 /// The callers that wait for something.
@@ -98,7 +98,7 @@ pub(crate) struct Storage {
 /// How tasks run here.
 pub(crate) struct RunOptions {
     pub(crate) unknown_kinds: UnknownKinds,
-    pub(crate) stop_grace: Duration,
+    pub(super) stop_grace: Duration,
 }
 
 impl Storage {
@@ -183,12 +183,12 @@ impl Engine {
     }
 
     /// A handle for an attempt; `None` at the end, when no handle is left.
-    pub(crate) fn handle(&self) -> Option<Handle> {
+    pub(super) fn handle(&self) -> Option<Handle> {
         self.shared.upgrade().map(Handle::from_shared)
     }
 
     /// What is to be decided now: what is in the inbox, what was deferred, and the renewals that are due.
-    pub(crate) fn gather(
+    pub(super) fn gather(
         &mut self,
         now: Timestamp,
         inbox: &mut Inbox,
@@ -205,7 +205,7 @@ impl Engine {
     }
 
     /// Answers a question about the state, or says why nothing is known of it.
-    pub(crate) fn answer_query(&mut self, query: Query) {
+    pub(super) fn answer_query(&mut self, query: Query) {
         match query {
             Query::State(look) => look(self.readable()),
             Query::End { task, answer } => {
@@ -239,7 +239,7 @@ impl Engine {
     }
 
     /// The command that a report stands for.
-    pub(crate) fn on_report(&mut self, report: Report) -> Option<Request> {
+    pub(super) fn on_report(&mut self, report: Report) -> Option<Request> {
         match report {
             Report::Leave { task } => Some(Request::new(Command::Leave { task }, ReplyTo::NoCaller)),
             Report::Finish { task, fence, outcome, result, work } => {

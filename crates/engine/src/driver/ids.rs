@@ -24,7 +24,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    pub(crate) fn new() -> Ids {
+    pub(super) fn new() -> Ids {
         let seed = RandomState::new().hash_one("seed");
         Ids {
             seed,
@@ -35,7 +35,7 @@ impl Ids {
     }
 
     /// The same ids for the same seed.
-    pub(crate) fn seeded(seed: u64) -> Ids {
+    pub(super) fn seeded(seed: u64) -> Ids {
         Ids { seed, chance: FixedState::with_seed(seed), reads_clock: false, made: AtomicU32::new(0) }
     }
 

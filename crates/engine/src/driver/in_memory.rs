@@ -42,7 +42,7 @@ impl InMemory {
     }
 
     /// Has a call answered, here or by the caller that holds the lock.
-    pub(crate) fn call(&self, call: Call) -> Result<(), Error> {
+    pub(super) fn call(&self, call: Call) -> Result<(), Error> {
         let mut waiting = self.waiting();
         if waiting.is_closed {
             return Err(Error::Closed);
@@ -54,13 +54,13 @@ impl InMemory {
     }
 
     /// Has a report decided, like a call.
-    pub(crate) fn report(&self, report: Report) {
+    pub(super) fn report(&self, report: Report) {
         self.report_later(report);
         self.work_off();
     }
 
     /// Leaves a report to the holder of the lock, which may be this thread.
-    pub(crate) fn report_later(&self, report: Report) {
+    pub(super) fn report_later(&self, report: Report) {
         let mut waiting = self.waiting();
         if !waiting.is_closed {
             waiting.inbox.reports.push(report);

@@ -42,7 +42,7 @@ pub(crate) enum Mailbox {
 }
 
 impl Mailbox {
-    pub(crate) fn of_loop(calls_max: usize) -> (Mailbox, Option<Receivers>) {
+    pub(super) fn of_loop(calls_max: usize) -> (Mailbox, Option<Receivers>) {
         let (calls, calls_in) = mpsc::channel(calls_max.max(1));
         // What is alive bounds it, see `Report`.
         let (reports, reports_in) = mpsc::unbounded_channel();
@@ -119,7 +119,7 @@ impl Receivers {
     }
 
     /// Takes what is there already, so that it is decided together.
-    pub(crate) fn take_more(&mut self, inbox: &mut Inbox) {
+    pub(super) fn take_more(&mut self, inbox: &mut Inbox) {
         while inbox.reports.len() < BATCH_MAX
             && let Ok(report) = self.reports.try_recv()
         {
@@ -132,12 +132,12 @@ impl Receivers {
         }
     }
 
-    pub(crate) fn has_more(&self) -> bool {
+    pub(super) fn has_more(&self) -> bool {
         !self.reports.is_empty() || !self.calls.is_empty() || !self.held.is_empty()
     }
 
     /// Takes no more, and drops what is on its way: its callers would wait for ever.
-    pub(crate) async fn close(mut self) {
+    pub(super) async fn close(mut self) {
         self.calls.close();
         self.held.clear();
         while let Some(call) = self.calls.recv().await {
@@ -166,12 +166,12 @@ const BATCH_MAX: usize = 512;
 /// What was sent and is to be decided together.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    pub(crate) reports: Vec<Report>,
-    pub(crate) calls: Vec<Call>,
+    pub(super) reports: Vec<Report>,
+    pub(super) calls: Vec<Call>,
 }
 
 impl Inbox {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.reports.is_empty() && self.calls.is_empty()
     }
 }
@@ -184,7 +184,7 @@ pub(crate) enum Call {
 }
 
 /// Looks at the state, or hears why there is none.
-pub(crate) type Look = Box<dyn FnOnce(Result<&Scheduler, Error>) + Send>;
+pub(super) type Look = Box<dyn FnOnce(Result<&Scheduler, Error>) + Send>;
 
 /// A question to the engine.
 pub(crate) enum Query {
@@ -262,7 +262,7 @@ impl Request {
     }
 
     /// Whether this would bring new work.
-    pub(crate) fn is_new_work(&self) -> bool {
+    pub(super) fn is_new_work(&self) -> bool {
         match &self.command {
             Command::Submit { .. }
             | Command::SubmitBatch(_)
@@ -279,7 +279,7 @@ impl Request {
 
 impl Call {
     /// Whether it may lead to an append.
-    pub(crate) fn may_append(&self) -> bool {
+    pub(super) fn may_append(&self) -> bool {
         !matches!(self, Call::Query(_))
     }
 }

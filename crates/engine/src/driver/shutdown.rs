@@ -21,14 +21,14 @@ pub(crate) struct Closing {
 
 impl Closing {
     /// When it waits no longer.
-    pub(crate) fn alarm(&self) -> Instant {
+    pub(super) fn alarm(&self) -> Instant {
         self.give_up.unwrap_or(self.deadline)
     }
 }
 
 impl Engine {
     /// Begins to close, or closes earlier than was said before.
-    pub(crate) fn close(&mut self, deadline: Instant, done: oneshot::Sender<()>) {
+    pub(super) fn close(&mut self, deadline: Instant, done: oneshot::Sender<()>) {
         self.scheduler.stop_granting();
         if self.closing.is_none() && self.resources.is_replica {
             // Tasks whose callers are connected here may run elsewhere from now on.
@@ -41,7 +41,7 @@ impl Engine {
     }
 
     /// Whether everything has ended that a shutdown waits for; stops runs that take too long.
-    pub(crate) fn is_done(&mut self) -> bool {
+    pub(super) fn is_done(&mut self) -> bool {
         let Some(closing) = &mut self.closing else { return false };
         let now = Instant::now();
         if self.runs.is_quiet() || closing.give_up.is_some_and(|at| at <= now) {
@@ -57,7 +57,7 @@ impl Engine {
     }
 
     /// Closes the store. Callers that still wait get an error from their dropped senders.
-    pub(crate) async fn end(mut self) {
+    pub(super) async fn end(mut self) {
         std::mem::take(&mut self.callers.outbox).send();
         // Workers that wait for an offer find the queue closed.
         self.resources.offers.notify_waiters();

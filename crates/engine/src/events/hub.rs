@@ -154,11 +154,11 @@ impl Hub {
     }
 
     /// The counts of a group that this replica has counted.
-    pub(crate) fn group(&self, group: &Name) -> Option<GroupCounts> {
+    pub(super) fn group(&self, group: &Name) -> Option<GroupCounts> {
         self.lock().groups.get(group)
     }
 
-    pub(crate) fn set_group(&self, group: Name, counts: GroupCounts) {
+    pub(super) fn set_group(&self, group: Name, counts: GroupCounts) {
         self.lock().groups.set(group, counts);
     }
 
@@ -172,7 +172,7 @@ impl Hub {
         self.0.is_listening.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn observer(&self) -> Option<&Arc<dyn Observer>> {
+    pub(super) fn observer(&self) -> Option<&Arc<dyn Observer>> {
         self.0.observer.get()
     }
 
@@ -199,7 +199,7 @@ impl Hub {
     }
 
     /// Counts events that are not worth building. `false`: a subscription has come meanwhile, so publish them.
-    pub(crate) fn skip(&self, count: usize) -> bool {
+    pub(super) fn skip(&self, count: usize) -> bool {
         if self.is_listening() {
             return false;
         }
@@ -211,7 +211,7 @@ impl Hub {
         is_idle
     }
 
-    pub(crate) fn publish(&self, event: HubEvent) {
+    pub(super) fn publish(&self, event: HubEvent) {
         let mut state = self.lock();
         state.publish(event);
         if !state.has_readers() && !state.is_listening() {

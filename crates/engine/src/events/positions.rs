@@ -38,7 +38,7 @@ struct Known {
 
 impl Positions {
     /// Drops everything: no task is followed.
-    pub(crate) fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         if self.due.is_some() || !self.by_task.is_empty() {
             *self = Positions::default();
         }

@@ -159,7 +159,7 @@ impl NewMessage {
     }
 
     /// What is sent, under this id.
-    pub(crate) fn incoming(self, id: MessageId) -> Result<Box<Incoming>, Error> {
+    pub(super) fn incoming(self, id: MessageId) -> Result<Box<Incoming>, Error> {
         let mut incoming = self.incoming?;
         incoming.id = id;
         Ok(incoming)

@@ -172,7 +172,7 @@ impl Task {
     }
 
     /// What is asked, of a named handler.
-    pub(crate) fn for_handler(self) -> Result<(Box<TaskSpec>, Option<Bytes>), Error> {
+    pub(super) fn for_handler(self) -> Result<(Box<TaskSpec>, Option<Bytes>), Error> {
         let Full { spec, payload, has_kind } = self.full()?;
         if has_kind {
             Ok((spec, payload.map(|payload| *payload)))
@@ -182,7 +182,7 @@ impl Task {
     }
 
     /// What is asked, of the caller itself.
-    pub(crate) fn for_slot(self) -> Result<Box<TaskSpec>, Error> {
+    pub(super) fn for_slot(self) -> Result<Box<TaskSpec>, Error> {
         let Full { mut spec, payload, has_kind } = self.full()?;
         let refused = match &*spec {
             _ if has_kind => Some("a kind"),

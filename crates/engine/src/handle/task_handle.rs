@@ -30,7 +30,7 @@ pub struct TaskHandle {
 }
 
 impl TaskHandle {
-    pub(crate) fn new(accepted: Accepted, handle: Handle) -> TaskHandle {
+    pub(super) fn new(accepted: Accepted, handle: Handle) -> TaskHandle {
         let Accepted { task, joined, waiter, standing } = accepted;
         TaskHandle { id: task, joined, waiter, on_drop: OnDrop::Detach, standing, handle }
     }

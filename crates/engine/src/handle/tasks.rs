@@ -27,7 +27,7 @@ impl Handle {
         self.accept(Command::Submit { task: self.new_id(), spec }, payloads).await
     }
 
-    pub(crate) async fn accept(
+    pub(super) async fn accept(
         &self,
         command: Command,
         payloads: Vec<(BlobId, Bytes)>,

@@ -24,7 +24,7 @@ impl Engine {
     }
 
     /// Reads those payloads, so that they are remembered with the ends.
-    pub(crate) async fn read_ended_payloads(&mut self, batch: &mut Batch) {
+    pub(super) async fn read_ended_payloads(&mut self, batch: &mut Batch) {
         for (task, payload) in self.unrecorded_payloads(batch) {
             // That it cannot be read now must not keep the task from ending.
             let stored = match batch.payload(payload) {

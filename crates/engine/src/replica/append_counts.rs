@@ -20,8 +20,8 @@ pub struct Appends {
 pub(crate) struct Tally {
     pub(crate) kept: Count,
     pub(crate) lost: Count,
-    pub(crate) waits: Count,
-    pub(crate) overdue: Count,
+    pub(super) waits: Count,
+    pub(super) overdue: Count,
 }
 
 /// A number that only grows.

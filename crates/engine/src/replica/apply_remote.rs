@@ -114,7 +114,7 @@ impl Engine {
     }
 
     /// Forgets what was decided and not stored.
-    pub(crate) fn rollback(&mut self) {
+    pub(super) fn rollback(&mut self) {
         let Some(replica) = &self.replica else { return };
         self.scheduler = replica.rollback.scheduler(self.resources.ids.seed());
         self.scheduler.collect_ended();
@@ -235,7 +235,7 @@ impl Engine {
 
     /// The log does not hold what we have read from it: it lost writes, or was restored from a backup. Restores what was accepted
     /// here, and publishes what is gone.
-    pub(crate) async fn on_log_loss(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn on_log_loss(&mut self) -> Result<(), StoreError> {
         // First, because nothing has changed yet if the store does not answer.
         self.forget_kept().await?;
         let known = self.storage.head;
@@ -284,7 +284,7 @@ impl Engine {
     }
 
     /// Updates the payloads of dead letters after a batch of another replica.
-    pub(crate) fn note_dead_letter_payloads(&mut self, batch: &Batch) {
+    pub(super) fn note_dead_letter_payloads(&mut self, batch: &Batch) {
         let dead_lettered: HashSet<TaskId> = batch.events.iter().filter_map(dead_lettered).collect();
         for view in batch.departed.iter().filter(|view| dead_lettered.contains(&view.id)) {
             self.storage.dead_letter_payloads.extend(view.payload.map(|payload| (view.id, payload)));

@@ -48,7 +48,7 @@ impl Follower {
     }
 
     /// Says how far the loop has read.
-    pub(crate) fn has_read(&mut self, version: Version) {
+    pub(super) fn has_read(&mut self, version: Version) {
         if self.read.is_some_and(|read| version < read) {
             // The log is another one, and the question was about the former.
             (self.asked, self.told) = (None, None);
@@ -57,7 +57,7 @@ impl Follower {
     }
 
     /// The next news. Cancel safe.
-    pub(crate) async fn news(&mut self) -> News {
+    pub(super) async fn news(&mut self) -> News {
         loop {
             let may_ask = !self.is_broken && self.told <= self.read;
             let Some(read) = self.read.filter(|_| may_ask) else {

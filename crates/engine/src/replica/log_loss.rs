@@ -72,11 +72,11 @@ type Specs = HashMap<TaskId, Box<TaskSpec>>;
 
 /// What an engine submits again after the log has lost it.
 #[derive(Default)]
-pub(crate) struct LostWork {
+pub(super) struct LostWork {
     /// Tasks that are submitted again.
-    pub(crate) asked: HashSet<TaskId>,
+    pub(super) asked: HashSet<TaskId>,
     /// Tasks whose ends are decided again.
-    pub(crate) ended: HashSet<TaskId>,
+    pub(super) ended: HashSet<TaskId>,
 }
 
 /// Whether a command changes settings.
@@ -151,7 +151,7 @@ impl RecentWork {
 
 impl Engine {
     /// Forgets what the log, as it is now, still holds of what was accepted lately.
-    pub(crate) async fn forget_kept(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn forget_kept(&mut self) -> Result<(), StoreError> {
         match (&mut self.replica, self.storage.journal.log()) {
             (Some(replica), Some(log)) => replica.recent.forget_kept(log).await,
             _ => Ok(()),
@@ -160,7 +160,7 @@ impl Engine {
 
     /// Submits again, with the next batch, what was accepted here and is lost, unless it had ended in the state `before`; also
     /// restores fences and the ends of tasks. What ran is treated as if its replica had died.
-    pub(crate) fn lost_work(&mut self, before: &Scheduler) -> LostWork {
+    pub(super) fn lost_work(&mut self, before: &Scheduler) -> LostWork {
         let Some(replica) = &mut self.replica else { return LostWork::default() };
         let recent = std::mem::take(&mut replica.recent);
         let mut commands = vec![Command::RaiseFences { to: before.highest_fence() }];

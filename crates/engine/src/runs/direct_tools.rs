@@ -15,7 +15,7 @@ use crate::runs::stop::StopSignal;
 use crate::runs::tools::{ToolResult, ToolUse};
 
 /// Runs calls one after another; a failure stops nothing. A tool that nothing runs is an error before any call is run.
-pub(crate) async fn run(
+pub(super) async fn run(
     handle: &Handle,
     parent: Option<&Context>,
     calls: impl Iterator<Item = &ToolUse>,

@@ -18,7 +18,7 @@ use crate::runs::context::Context;
 use crate::runs::panic::catch_panic;
 use crate::runs::stop::Stopped;
 
-pub(crate) type Work = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send>>;
+pub(super) type Work = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send>>;
 
 /// Runs tasks of one kind.
 #[derive(Clone)]
@@ -33,12 +33,12 @@ impl Handler {
         Handler { work: Arc::new(work), grace: None }
     }
 
-    pub(crate) fn with_grace(self, grace: Duration) -> Handler {
+    pub(super) fn with_grace(self, grace: Duration) -> Handler {
         Handler { grace: Some(grace), ..self }
     }
 
     /// Starts the work on a payload.
-    pub(crate) fn start(&self, context: Context, payload: Bytes) -> Work {
+    pub(super) fn start(&self, context: Context, payload: Bytes) -> Work {
         (self.work)(context, payload)
     }
 }

@@ -9,16 +9,16 @@ use std::task::{Context, Poll};
 /// A future panicked; holds the message of the panic.
 #[derive(Debug, thiserror::Error)]
 #[error("panicked: {0}")]
-pub(crate) struct Panicked(String);
+pub(super) struct Panicked(String);
 
 /// Drives a future to its end or its panic, whose message is the error. The future is not polled again after a
 /// panic, so it does not matter in which state that left it.
-pub(crate) async fn catch_panic<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, Panicked> {
+pub(super) async fn catch_panic<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, Panicked> {
     poll_fn(move |context| poll_catching_panic(future.as_mut(), context)).await
 }
 
 /// Drives a future a bit further and returns a panic in it as its text.
-pub(crate) fn poll_catching_panic<F: Future>(
+pub(super) fn poll_catching_panic<F: Future>(
     future: Pin<&mut F>,
     context: &mut Context<'_>,
 ) -> Poll<Result<F::Output, Panicked>> {

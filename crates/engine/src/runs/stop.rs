@@ -22,7 +22,7 @@ pub enum Stopped {
 
 impl Stopped {
     /// How the task of an attempt that stops for this reason ends, if nothing follows.
-    pub(crate) fn end(self) -> End {
+    pub(super) fn end(self) -> End {
         match self {
             Stopped::Timeout => End::TimedOut,
             Stopped::Cancelled(reason) => End::Cancelled { reason },
@@ -55,14 +55,14 @@ struct Inner {
 
 impl StopSignal {
     /// Gives the signal; only the first reason counts.
-    pub(crate) fn tell(&self, reason: Stopped) {
+    pub(super) fn tell(&self, reason: Stopped) {
         if self.0.reason.set(reason).is_ok() {
             self.0.told.notify_waiters();
         }
     }
 
     /// The messages that the attempt is about to take: at most as many as a turn is offered at once.
-    pub(crate) fn on_the_way(&self) -> MutexGuard<'_, Vec<SteeringMessage>> {
+    pub(super) fn on_the_way(&self) -> MutexGuard<'_, Vec<SteeringMessage>> {
         self.0.on_the_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

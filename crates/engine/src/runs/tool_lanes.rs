@@ -53,7 +53,7 @@ impl Default for ToolCalls {
 
 impl ToolCalls {
     /// Where a tool belongs.
-    pub(crate) fn lane_of(&self, tool: &str) -> ToolLane {
+    pub(super) fn lane_of(&self, tool: &str) -> ToolLane {
         let own = match self {
             ToolCalls::Direct => None,
             ToolCalls::Lanes { tools, .. } => tools.get(tool).copied(),

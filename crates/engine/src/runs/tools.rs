@@ -84,7 +84,7 @@ impl Tools {
         }
     }
 
-    pub(crate) fn parent(mut self, parent: Context) -> Tools {
+    pub(super) fn parent(mut self, parent: Context) -> Tools {
         self.parent = Some(parent);
         self
     }
