@@ -91,7 +91,7 @@ struct Log {
 }
 
 /// What was done to what, such as `("lane", "pause")`.
-pub(crate) type AuditAction = (&'static str, &'static str);
+pub(super) type AuditAction = (&'static str, &'static str);
 
 fn severity((_, verb): AuditAction) -> &'static str {
     match verb {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::{FileError, ServerError};
 
 /// Replaces the content of a file. Only its owner may read it, because it may hold secrets.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir)?;
     let mut temporary = path.as_os_str().to_owned();
@@ -23,7 +23,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Opens a file to append lines.
-pub(crate) fn append_to(path: &Path) -> io::Result<File> {
+pub(super) fn append_to(path: &Path) -> io::Result<File> {
     let dir = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir)?;
     let is_new = !path.exists();
@@ -65,7 +65,7 @@ fn owner_only() -> OpenOptions {
 }
 
 /// The content of a file; `None` if there is no file.
-pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
+pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -141,17 +141,17 @@ fn turn_of(agent: &str, payload: &Value) -> Turn {
 }
 
 /// One attempt at a task of an agent or a handler.
-pub(crate) struct Run {
-    pub(crate) context: Context,
+pub(super) struct Run {
+    pub(super) context: Context,
     payload: Value,
     /// What an agent is asked; `None` for a handler of a kind.
     pub(crate) turn: Option<Turn>,
-    pub(crate) url: String,
+    pub(super) url: String,
 }
 
 impl Run {
     /// The input as text: the message of a turn, else the payload.
-    pub(crate) fn input(&self) -> String {
+    pub(super) fn input(&self) -> String {
         match &self.turn {
             Some(turn) => turn.message.clone(),
             None => text_of(&self.payload),
@@ -159,7 +159,7 @@ impl Run {
     }
 
     /// The input as JSON.
-    pub(crate) fn body(&self) -> Value {
+    pub(super) fn body(&self) -> Value {
         match &self.turn {
             Some(turn) => serde_json::to_value(turn).unwrap_or_default(),
             None => self.payload.clone(),
@@ -167,7 +167,7 @@ impl Run {
     }
 
     /// The result of an attempt that wrote text: an agent answers with the text, a handler may answer with JSON.
-    pub(crate) fn output(&self, text: String) -> Value {
+    pub(super) fn output(&self, text: String) -> Value {
         match &self.turn {
             Some(_) => Value::String(text),
             None => serde_json::from_str(&text).unwrap_or(Value::String(text)),

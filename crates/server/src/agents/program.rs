@@ -33,7 +33,7 @@ fn program(configured: &ProgramConfig, run: &Run) -> Result<Program, Failure> {
 }
 
 /// Writes the message to stdin. The answer is the text on stdout.
-pub(crate) async fn text(configured: &ProgramConfig, run: Run) -> Result<Value, Failure> {
+pub(super) async fn text(configured: &ProgramConfig, run: Run) -> Result<Value, Failure> {
     let mut running = program(configured, &run)?.start().map_err(Failure::fatal)?;
     write_input(&mut running, run.input().into_bytes());
     let mut decoder = Text::default();
@@ -100,7 +100,7 @@ fn check_exit(exit: &Exit) -> Result<(), Failure> {
 }
 
 /// A JSON object on each line, both ways: see [`laneway_process::jsonl`].
-pub(crate) async fn jsonl(configured: &ProgramConfig, run: Run) -> Result<Value, Failure> {
+pub(super) async fn jsonl(configured: &ProgramConfig, run: Run) -> Result<Value, Failure> {
     let mut running = program(configured, &run)?.start().map_err(Failure::fatal)?;
     let mut input = running.input().map(jsonl::writer);
     if let Some(input) = &input {

@@ -15,10 +15,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The HTTP client for all upstreams.
-pub(crate) struct Upstream(reqwest::Client);
+pub(super) struct Upstream(reqwest::Client);
 
 impl Upstream {
-    pub(crate) fn new() -> Result<Upstream, reqwest::Error> {
+    pub(super) fn new() -> Result<Upstream, reqwest::Error> {
         // Fails if another part of the program has installed a provider, which works as well.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder()
@@ -29,7 +29,7 @@ impl Upstream {
     }
 
     /// Sends the request. Dropping the future closes the connection, which tells the upstream to stop.
-    pub(crate) async fn ask(&self, url: &str, run: Run) -> Result<Value, Failure> {
+    pub(super) async fn ask(&self, url: &str, run: Run) -> Result<Value, Failure> {
         let stop = run.context.stop().clone();
         tokio::select! {
             biased;

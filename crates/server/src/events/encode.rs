@@ -194,7 +194,7 @@ fn boosted(
 }
 
 /// The end of a task. The stream adds the result when it sends the event.
-pub(crate) fn end_event(task: TaskId, end: &End, at: Timestamp) -> ClientEvent {
+pub(super) fn end_event(task: TaskId, end: &End, at: Timestamp) -> ClientEvent {
     let (task_id, at) = (Some(task.to_string()), Some(At(at)));
     let failed = |error: &str, code: &str| FailedEvent {
         task_id: task_id.clone(),
@@ -220,7 +220,7 @@ pub(crate) fn end_event(task: TaskId, end: &End, at: Timestamp) -> ClientEvent {
 }
 
 /// The position of a waiting task.
-pub(crate) fn queued_event(task: TaskId, standing: &Standing) -> ClientEvent {
+pub(super) fn queued_event(task: TaskId, standing: &Standing) -> ClientEvent {
     let eta_ms = standing.starts_in.map(|length| length.0);
     ClientEvent::Queued(place(Some(task.to_string()), standing.position, eta_ms))
 }

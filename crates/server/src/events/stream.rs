@@ -18,7 +18,7 @@ pub(crate) struct StreamEvent {
     pub(crate) event: ClientEvent,
     /// Its id, to resume after it.
     pub(crate) id: Option<String>,
-    pub(crate) task: Option<TaskId>,
+    pub(super) task: Option<TaskId>,
     /// `None` if the server made the event from the state of the task.
     source: Option<Arc<HubEvent>>,
 }
@@ -60,11 +60,11 @@ impl StreamEvent {
         StreamEvent { event, id: None, task, source: None }
     }
 
-    pub(crate) fn name(&self) -> EventName {
+    pub(super) fn name(&self) -> EventName {
         self.event.name()
     }
 
-    pub(crate) fn fits(&self, filter: &Filter) -> bool {
+    pub(super) fn fits(&self, filter: &Filter) -> bool {
         match &self.source {
             Some(source) => source.fits(filter),
             None => filter.lane.is_none() && filter.task.is_none_or(|task| self.task == Some(task)),
@@ -138,7 +138,7 @@ impl EventStream {
     }
 
     /// The next past event; `None` after the last one.
-    pub(crate) async fn next_past(&mut self) -> Option<StreamEvent> {
+    pub(super) async fn next_past(&mut self) -> Option<StreamEvent> {
         if self.prelude.is_empty() { None } else { self.next().await }
     }
 

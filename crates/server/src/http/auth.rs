@@ -82,7 +82,7 @@ fn unauthorized() -> ApiError {
 }
 
 /// Admits a request and adds its caller to the extensions. The request counts as in flight while the result is held.
-pub(crate) fn admit(app: &App, table: &AccessTable, request: &mut Request) -> ApiResult<Option<InFlight>> {
+pub(super) fn admit(app: &App, table: &AccessTable, request: &mut Request) -> ApiResult<Option<InFlight>> {
     check_host(app, request.headers(), request.uri().authority())?;
     check_origin(app, request.headers())?;
     let path = request.extensions().get::<MatchedPath>();
@@ -170,7 +170,7 @@ fn is_known_host(app: &App, host: &str) -> bool {
 }
 
 /// Whether pages of this origin may send requests and read the answers.
-pub(crate) fn is_named_origin(app: &App, origin: &str) -> bool {
+pub(super) fn is_named_origin(app: &App, origin: &str) -> bool {
     app.config().server.origins.iter().any(|known| known == origin)
 }
 

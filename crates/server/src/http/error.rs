@@ -29,7 +29,7 @@ pub(crate) struct ErrorLabels {
 
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
 /// A JSON answer, or an error.
-pub(crate) type ApiJson<T> = ApiResult<Json<T>>;
+pub(super) type ApiJson<T> = ApiResult<Json<T>>;
 
 pub(crate) const TASK_ID: HeaderName = HeaderName::from_static("x-laneway-task-id");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");

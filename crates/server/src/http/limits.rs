@@ -43,7 +43,7 @@ struct Counted {
 
 impl InFlight {
     /// A caller without a token has no limit of its own.
-    pub(crate) const WITHOUT_TOKEN: InFlight = InFlight(None);
+    pub(super) const WITHOUT_TOKEN: InFlight = InFlight(None);
 
     /// The id of the token.
     pub(crate) fn token(&self) -> Option<&str> {
@@ -86,7 +86,7 @@ impl Callers {
     }
 
     /// Admits a request of a token, or refuses it.
-    pub(crate) fn admit(
+    pub(super) fn admit(
         &self,
         token: &str,
         bytes: u64,

@@ -24,7 +24,7 @@ pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent"
 
 /// Checks every request before its route.
 #[derive(Clone)]
-pub(crate) struct Guard(Arc<GuardState>);
+pub(super) struct Guard(Arc<GuardState>);
 
 struct GuardState {
     app: Arc<App>,
@@ -33,13 +33,13 @@ struct GuardState {
 
 /// A route behind the guard.
 #[derive(Clone)]
-pub(crate) struct Guarded<S> {
+pub(super) struct Guarded<S> {
     shared: Arc<GuardState>,
     route: S,
 }
 
 impl Guard {
-    pub(crate) fn new(app: Arc<App>, access: AccessTable) -> Guard {
+    pub(super) fn new(app: Arc<App>, access: AccessTable) -> Guard {
         Guard(Arc::new(GuardState { app, access }))
     }
 }

@@ -8,7 +8,7 @@ use crate::http::error::{ApiError, ApiResult};
 /// How many items a page has by default.
 const PAGE_DEFAULT: usize = 50;
 /// How many items a page has at most.
-pub(crate) const PAGE_MAX: usize = 500;
+pub(super) const PAGE_MAX: usize = 500;
 
 /// Which page of a list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -17,17 +17,17 @@ pub(crate) const PAGE_MAX: usize = 500;
 pub(crate) struct PageQuery {
     /// The largest number of items on the page. Default 50, at most 500.
     #[param(minimum = 1, maximum = 500)]
-    pub(crate) limit: Option<usize>,
+    pub(super) limit: Option<usize>,
     /// The `next_cursor` of the previous page.
-    pub(crate) cursor: Option<String>,
+    pub(super) cursor: Option<String>,
     /// A browser sends its token here.
     #[param(ignore)]
-    pub(crate) access_token: Option<String>,
+    pub(super) access_token: Option<String>,
 }
 
 impl PageQuery {
     /// The page of a whole list, and the cursor of the next page.
-    pub(crate) fn cut<T>(&self, all: Vec<T>) -> ApiResult<(Vec<T>, Option<String>)> {
+    pub(super) fn cut<T>(&self, all: Vec<T>) -> ApiResult<(Vec<T>, Option<String>)> {
         let max = page_size(self.limit)?;
         let skip = self.cursor.as_deref().map(str::parse::<usize>).transpose().map_err(|_| bad_cursor())?;
         let (skip, count) = (skip.unwrap_or(0), all.len());
@@ -37,7 +37,7 @@ impl PageQuery {
     }
 }
 
-pub(crate) fn page_size(limit: Option<usize>) -> ApiResult<usize> {
+pub(super) fn page_size(limit: Option<usize>) -> ApiResult<usize> {
     match limit {
         None => Ok(PAGE_DEFAULT),
         Some(limit) if (1..=PAGE_MAX).contains(&limit) => Ok(limit),
@@ -45,6 +45,6 @@ pub(crate) fn page_size(limit: Option<usize>) -> ApiResult<usize> {
     }
 }
 
-pub(crate) fn bad_cursor() -> ApiError {
+pub(super) fn bad_cursor() -> ApiError {
     ApiError::invalid("cursor must be the next_cursor of the previous page")
 }

@@ -30,7 +30,7 @@ type Routes = OpenApiRouter<Arc<App>>;
 
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(super) enum Access {
     /// Everybody.
     Public,
     /// Every token. The route checks what the token may do.
@@ -41,7 +41,7 @@ pub(crate) enum Access {
 
 /// Who may use each method of each path.
 #[derive(Default)]
-pub(crate) struct AccessTable(HashMap<String, Vec<(Method, Access)>>);
+pub(super) struct AccessTable(HashMap<String, Vec<(Method, Access)>>);
 
 impl AccessTable {
     fn add(&mut self, method: Method, path: &str, access: Access) {
@@ -49,7 +49,7 @@ impl AccessTable {
     }
 
     /// Who may use a route. A path that is not in the table is for admins alone.
-    pub(crate) fn of(&self, method: &Method, path: &str) -> Access {
+    pub(super) fn of(&self, method: &Method, path: &str) -> Access {
         let Some(methods) = self.0.get(path) else { return Access::Scope(Scope::Admin) };
         let method = if method == Method::HEAD { &Method::GET } else { method };
         let found = methods.iter().find(|(known, _)| known == method);

@@ -30,7 +30,7 @@ enum Waited {
 }
 
 impl Tools {
-    pub(crate) async fn chat(
+    pub(super) async fn chat(
         &self,
         arguments: Option<JsonObject>,
         call_request: CallRequest,

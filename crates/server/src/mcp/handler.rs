@@ -30,17 +30,17 @@ const INSTRUCTIONS: &str = "Agents behind lanes: each agent runs a limited numbe
 
 /// The MCP server: all tools and the queue.
 #[derive(Clone)]
-pub(crate) struct Tools {
-    pub(crate) app: Arc<App>,
+pub(super) struct Tools {
+    pub(super) app: Arc<App>,
     listed: Arc<[ListedTool]>,
 }
 
 /// The request that a call belongs to.
-pub(crate) struct CallRequest {
-    pub(crate) caller: Caller,
-    pub(crate) headers: HeaderMap,
+pub(super) struct CallRequest {
+    pub(super) caller: Caller,
+    pub(super) headers: HeaderMap,
     /// Cancelled when the session of the call ends.
-    pub(crate) over: CancellationToken,
+    pub(super) over: CancellationToken,
 }
 
 impl CallRequest {
@@ -56,7 +56,7 @@ impl CallRequest {
 }
 
 impl Tools {
-    pub(crate) fn new(app: Arc<App>) -> Tools {
+    pub(super) fn new(app: Arc<App>) -> Tools {
         Tools { app, listed: tools::all().into() }
     }
 
@@ -65,7 +65,7 @@ impl Tools {
     }
 
     /// Counts an error, as every transport does.
-    pub(crate) fn counted<T>(&self, answer: ApiResult<T>) -> ApiResult<T> {
+    pub(super) fn counted<T>(&self, answer: ApiResult<T>) -> ApiResult<T> {
         if let Err(error) = &answer {
             self.app.count_rejection(error.labels());
         }
@@ -115,7 +115,7 @@ impl Tools {
 }
 
 /// Reads the arguments of a tool. Errors never echo the input.
-pub(crate) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> ApiResult<T> {
+pub(super) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> ApiResult<T> {
     let arguments = arguments.unwrap_or_default();
     T::deserialize(&arguments).map_err(|error| {
         let text = error.to_string();

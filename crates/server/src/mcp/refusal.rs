@@ -35,12 +35,12 @@ impl Head {
 }
 
 /// Whether a body begins a session of an older client.
-pub(crate) fn is_handshake(body: &[u8]) -> bool {
+pub(super) fn is_handshake(body: &[u8]) -> bool {
     Head::read(body).is_ok_and(|head| head.method.as_deref() == Some("initialize"))
 }
 
 /// The transport's plain sentence as a JSON-RPC error. A response in JSON or of events stays as it is.
-pub(crate) async fn in_json_rpc(response: Response, body: Option<&[u8]>) -> Response {
+pub(super) async fn in_json_rpc(response: Response, body: Option<&[u8]>) -> Response {
     let form = response.headers().get(CONTENT_TYPE).and_then(|form| form.to_str().ok()).unwrap_or_default();
     if form.contains("json") || form.starts_with("text/event-stream") {
         return response;

@@ -8,12 +8,12 @@ use serde_json::Value;
 use crate::http::error::{ApiError, ApiResult};
 
 /// An answer as data, and as text for clients that read no data.
-pub(crate) fn done(answer: &impl Serialize) -> CallToolResult {
+pub(super) fn done(answer: &impl Serialize) -> CallToolResult {
     CallToolResult::structured(data(answer))
 }
 
 /// An agent's answer. The text is the answer alone.
-pub(crate) fn answered(answer: &ChatAnswer) -> CallToolResult {
+pub(super) fn answered(answer: &ChatAnswer) -> CallToolResult {
     let text = match &answer.response {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -22,7 +22,7 @@ pub(crate) fn answered(answer: &ChatAnswer) -> CallToolResult {
 }
 
 /// The answer while the task continues.
-pub(crate) fn still_going(going: &StillGoing) -> CallToolResult {
+pub(super) fn still_going(going: &StillGoing) -> CallToolResult {
     result(going.message.clone(), going)
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn refused(refusal: &ApiError) -> CallToolResult {
 }
 
 /// An answer or a refusal.
-pub(crate) fn answer_or_refusal(answer: ApiResult<CallToolResult>) -> CallToolResult {
+pub(super) fn answer_or_refusal(answer: ApiResult<CallToolResult>) -> CallToolResult {
     answer.unwrap_or_else(|refusal| refused(&refusal))
 }
 

@@ -6,13 +6,13 @@ use utoipa::PartialSchema;
 use utoipa::ToSchema;
 
 /// A schema with all schemas that it refers to.
-pub(crate) struct Described {
+pub(super) struct Described {
     root: Value,
     definitions: Map<String, Value>,
 }
 
 /// The schema of a type.
-pub(crate) fn of<T: ToSchema + PartialSchema>() -> Described {
+pub(super) fn of<T: ToSchema + PartialSchema>() -> Described {
     let mut parts = Vec::new();
     T::schemas(&mut parts);
     let parts = parts.into_iter().map(|(name, schema)| (name, plain(json!(schema))));
@@ -21,7 +21,7 @@ pub(crate) fn of<T: ToSchema + PartialSchema>() -> Described {
 
 impl Described {
     /// A list does not bring the schema of what is in it.
-    pub(crate) fn with<T: ToSchema + PartialSchema>(mut self) -> Described {
+    pub(super) fn with<T: ToSchema + PartialSchema>(mut self) -> Described {
         let Described { root, definitions } = of::<T>();
         self.definitions.insert(T::name().into_owned(), root);
         self.definitions.extend(definitions);
@@ -29,7 +29,7 @@ impl Described {
     }
 
     /// As it is.
-    pub(crate) fn alone(self) -> JsonObject {
+    pub(super) fn alone(self) -> JsonObject {
         let Described { root, definitions } = self;
         let mut root = match root {
             Value::Object(root) => root,
@@ -44,7 +44,7 @@ impl Described {
 }
 
 /// An object that is one of these.
-pub(crate) fn any_of(choices: impl IntoIterator<Item = Described>) -> JsonObject {
+pub(super) fn any_of(choices: impl IntoIterator<Item = Described>) -> JsonObject {
     let mut roots = Vec::new();
     let mut definitions = Map::new();
     for choice in choices {

@@ -44,7 +44,7 @@ pub(crate) async fn cancel(app: &App, caller: &Caller, id: &str) -> ApiResult<()
 }
 
 /// A refusal of a request that is not a call of a tool.
-pub(crate) fn error(refusal: &ApiError) -> ErrorData {
+pub(super) fn error(refusal: &ApiError) -> ErrorData {
     let problem = &refusal.problem;
     let data = serde_json::to_value(&**problem).ok();
     match problem.code {

@@ -12,7 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::mcp::schema;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ToolName {
+pub(super) enum ToolName {
     ChatWithAgent,
     GetTask,
     ListAgents,
@@ -25,14 +25,14 @@ pub(crate) enum ToolName {
 
 /// A tool and the scope that it needs.
 #[derive(Clone)]
-pub(crate) struct ListedTool {
-    pub(crate) name: ToolName,
-    pub(crate) scope: Scope,
-    pub(crate) tool: Tool,
+pub(super) struct ListedTool {
+    pub(super) name: ToolName,
+    pub(super) scope: Scope,
+    pub(super) tool: Tool,
 }
 
 /// All tools, always in this order.
-pub(crate) fn all() -> Vec<ListedTool> {
+pub(super) fn all() -> Vec<ListedTool> {
     vec![
         chat_with_agent(),
         get_task(),

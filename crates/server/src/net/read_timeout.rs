@@ -13,7 +13,7 @@ type Timeout = Pin<Box<tokio::time::Sleep>>;
 
 /// The timer of one connection.
 #[derive(Clone, Default)]
-pub(crate) struct ConnectionTimer(Arc<Mutex<Option<Timeout>>>);
+pub(super) struct ConnectionTimer(Arc<Mutex<Option<Timeout>>>);
 
 /// A wait for the timer. Dropping it returns the timer for the next wait.
 struct Wait {

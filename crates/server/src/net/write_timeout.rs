@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// A connection with a time limit on writing.
-pub(crate) struct WriteTimeout {
+pub(super) struct WriteTimeout {
     stream: Arc<TcpStream>,
     limit: Duration,
     /// Runs while a write waits for the client.

@@ -62,7 +62,7 @@ impl Times {
     }
 
     /// The last moment after `after` and not after `now`, in bounded time.
-    pub(crate) fn latest(&self, after: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn latest(&self, after: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let first = self.after(after).filter(|first| *first <= now)?;
         let from: Zoned = now.to_zoned(self.zone.clone());
         let previous = self.cron.find_previous_occurrence(&from, true).ok().map(|at: Zoned| at.timestamp());
@@ -76,7 +76,7 @@ pub(crate) fn millis(at: Timestamp) -> u64 {
 }
 
 /// A moment from milliseconds since 1970.
-pub(crate) fn moment(millis: u64) -> Timestamp {
+pub(super) fn moment(millis: u64) -> Timestamp {
     let millis = i64::try_from(millis).unwrap_or(i64::MAX);
     Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
 }

@@ -41,7 +41,7 @@ pub(crate) fn last(name: &str, at: Option<u64>) -> Note {
 }
 
 /// The key of one firing. `own` tells apart firings that the clock did not cause.
-pub(crate) fn run_key(name: &str, due: u64, own: &str) -> Arc<str> {
+pub(super) fn run_key(name: &str, due: u64, own: &str) -> Arc<str> {
     format!("{RUN}{name}\n{due:016}{own}").into()
 }
 
@@ -59,15 +59,15 @@ pub(crate) async fn change(handle: &Handle, expected: Vec<Note>, changes: Vec<No
 }
 
 /// All schedules at one moment.
-pub(crate) struct Overview {
+pub(super) struct Overview {
     /// By name, each with its origin: `file` or `api`.
-    pub(crate) schedules: Vec<(Schedule, &'static str)>,
+    pub(super) schedules: Vec<(Schedule, &'static str)>,
     /// The moment up to which each has fired.
-    pub(crate) last: BTreeMap<String, u64>,
+    pub(super) last: BTreeMap<String, u64>,
 }
 
 /// All schedules with one read, because on a shared log each read asks the store.
-pub(crate) async fn overview(handle: &Handle, config: &Config) -> ApiResult<Overview> {
+pub(super) async fn overview(handle: &Handle, config: &Config) -> ApiResult<Overview> {
     let own = |(key, text): (&Arc<str>, &Arc<str>)| (Arc::clone(key), Arc::clone(text));
     let look = move |lanes: &Scheduler| {
         [CREATED, SWITCHED, LAST].map(|prefix| lanes.notes(prefix).map(own).collect::<Vec<_>>())
@@ -124,7 +124,7 @@ pub(crate) async fn newest(handle: &Handle, names: Vec<Name>) -> ApiResult<Vec<O
 }
 
 /// Changes that remove the oldest firings to make room for one more; `None` if that one is kept already.
-pub(crate) async fn without_oldest_runs(
+pub(super) async fn without_oldest_runs(
     handle: &Handle,
     name: &str,
     key: &Arc<str>,
@@ -142,14 +142,14 @@ pub(crate) async fn without_oldest_runs(
 }
 
 /// A firing that has not ended.
-pub(crate) struct OpenRun {
-    pub(crate) note: Note,
-    pub(crate) schedule: String,
-    pub(crate) run: ScheduleRun,
+pub(super) struct OpenRun {
+    pub(super) note: Note,
+    pub(super) schedule: String,
+    pub(super) run: ScheduleRun,
 }
 
 /// All firings that have not ended.
-pub(crate) async fn open_runs(handle: &Handle) -> ApiResult<Vec<OpenRun>> {
+pub(super) async fn open_runs(handle: &Handle) -> ApiResult<Vec<OpenRun>> {
     let runs = handle.notes(RUN).await?;
     Ok(runs.into_iter().filter_map(|(key, text)| open_run(key, text)).collect())
 }

@@ -18,7 +18,7 @@ pub(crate) fn checked<T>(lanes: Result<T, NameError>) -> ApiResult<T> {
 }
 
 /// A lane that a caller may name: any but those of tokens.
-pub(crate) fn task_lane(name: impl AsRef<str>) -> ApiResult<LaneName> {
+pub(super) fn task_lane(name: impl AsRef<str>) -> ApiResult<LaneName> {
     let lane = lane(name)?;
     if lane.as_str().starts_with(TOKEN_LANE) {
         return Err(ApiError::invalid(format!(
@@ -48,11 +48,11 @@ pub(crate) fn level(request: Option<&PriorityRequest>) -> ApiResult<Option<u8>> 
     Ok(Some(level))
 }
 
-pub(crate) fn millis(length: Option<u64>) -> Option<Millis> {
+pub(super) fn millis(length: Option<u64>) -> Option<Millis> {
     length.map(Millis)
 }
 
-pub(crate) fn retry(request: RetryRequest) -> ApiResult<Retry> {
+pub(super) fn retry(request: RetryRequest) -> ApiResult<Retry> {
     let default = Retry::STANDARD;
     let strategy = match request.strategy.as_deref() {
         None | Some("exponential") => RetryStrategy::Exponential,

@@ -79,7 +79,7 @@ impl RequestOptions {
     }
 
     /// Whether the task is cancelled when the caller's connection ends.
-    pub(crate) fn is_connected(&self) -> bool {
+    pub(super) fn is_connected(&self) -> bool {
         !self.detach && !self.is_async
     }
 
@@ -98,7 +98,7 @@ impl RequestOptions {
         Ok(self)
     }
 
-    pub(crate) fn source(&self) -> Source {
+    pub(super) fn source(&self) -> Source {
         if self.schedule.is_some() {
             Source::Schedule
         } else if self.source_agent.is_some() || self.parent.is_some() {

@@ -27,7 +27,7 @@ pub(crate) struct Submission {
 
 impl Submission {
     /// A task of a caller, with the lane that bounds the caller's waiting tasks.
-    pub(crate) fn new(
+    pub(super) fn new(
         app: &App,
         caller: &Caller,
         options: &RequestOptions,
@@ -59,7 +59,7 @@ pub(crate) fn token_lane(app: &App, caller: &Caller) -> Option<LaneName> {
 }
 
 /// Submits a task whose end the caller may wait for.
-pub(crate) async fn submit(app: &App, submission: Submission) -> ApiResult<TaskHandle> {
+pub(super) async fn submit(app: &App, submission: Submission) -> ApiResult<TaskHandle> {
     submit_as(app, app.handle.new_id(), submission).await
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn submit_as(app: &App, id: TaskId, submission: Submission) -> 
 
 /// Submits a task that lives as long as the caller's connection, and that this replica runs. A caller that
 /// disconnects while the task is being accepted leaves nothing behind.
-pub(crate) async fn submit_connected(app: &Arc<App>, mut submission: Submission) -> ApiResult<TaskHandle> {
+pub(super) async fn submit_connected(app: &Arc<App>, mut submission: Submission) -> ApiResult<TaskHandle> {
     submission.spec.caller_at = app.handle.here();
     let (sender, receiver) = oneshot::channel();
     let app = Arc::clone(app);
@@ -93,7 +93,7 @@ pub(crate) async fn submit_connected(app: &Arc<App>, mut submission: Submission)
 pub(super) const EXTERNAL: &str = "external";
 
 /// Submits a task whose end the caller does not wait for. If nothing runs the task, it goes to the lane `external`.
-pub(crate) async fn submit_detached(app: &App, submission: Submission) -> ApiResult<Submitted> {
+pub(super) async fn submit_detached(app: &App, submission: Submission) -> ApiResult<Submitted> {
     submission.check(app).await?;
     let Submission { spec, payload, .. } = submission;
     let id = app.handle.new_id();
@@ -143,7 +143,7 @@ async fn check_parent(app: &App, caller: &Caller, parent: TaskId) -> ApiResult<(
 }
 
 /// The key under which a repeated request joins the first one.
-pub(crate) fn idempotency(
+pub(super) fn idempotency(
     caller: &Caller,
     options: &RequestOptions,
     route: &str,

@@ -100,7 +100,7 @@ pub(crate) fn finished(finished: &Finished) -> TaskView {
 }
 
 /// The reasons why a task waits, in order.
-pub(crate) fn blockers(explanation: &Explanation) -> Vec<BlockerView> {
+pub(super) fn blockers(explanation: &Explanation) -> Vec<BlockerView> {
     explanation.blockers.iter().map(blocker).collect()
 }
 

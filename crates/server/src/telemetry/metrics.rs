@@ -30,7 +30,7 @@ impl RejectionCounts {
         }
     }
 
-    pub(crate) fn all(&self) -> Counts {
+    pub(super) fn all(&self) -> Counts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -32,7 +32,7 @@ fn span_id(task: TaskId, number: u64) -> String {
 }
 
 /// The spans of an ended task: the task, each wait and each attempt. Empty if the caller's trace is not sampled.
-pub(crate) fn spans(record: &TaskRecord) -> Vec<Value> {
+pub(super) fn spans(record: &TaskRecord) -> Vec<Value> {
     let Some(finished) = &record.finished else { return Vec::new() };
     let parent = finished.trace.as_deref().and_then(Parent::parse);
     if parent.is_some_and(|parent| !parent.is_sampled) {
@@ -81,7 +81,7 @@ pub(crate) fn spans(record: &TaskRecord) -> Vec<Value> {
 }
 
 /// The body of a request to the collector.
-pub(crate) fn request(spans: Vec<Value>) -> Value {
+pub(super) fn request(spans: Vec<Value>) -> Value {
     let resource =
         json!([text("service.name", "laneway"), text("service.version", env!("CARGO_PKG_VERSION"))]);
     let scope = json!({ "name": "laneway", "version": env!("CARGO_PKG_VERSION") });

@@ -23,11 +23,11 @@ use crate::service::parse;
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
     /// Events of this lane and of tasks that name it.
-    pub(crate) lane: Option<String>,
+    pub(super) lane: Option<String>,
     /// Events of this session.
-    pub(crate) session: Option<String>,
+    pub(super) session: Option<String>,
     /// Events of this task.
-    pub(crate) task: Option<String>,
+    pub(super) task: Option<String>,
     /// The same as the header `Last-Event-ID`, for clients that cannot set one.
     pub(crate) last_event_id: Option<String>,
     #[param(ignore)]

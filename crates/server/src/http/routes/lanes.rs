@@ -210,7 +210,7 @@ impl Overrides {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn patterns(&self) -> Vec<String> {
+    pub(super) fn patterns(&self) -> Vec<String> {
         self.lock().iter().map(|pattern| pattern.to_string()).collect()
     }
 

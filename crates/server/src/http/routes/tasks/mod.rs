@@ -72,7 +72,7 @@ pub(crate) async fn submit(
 }
 
 /// The selector of a request by lane, session, kind and group. A session stands for its lane.
-pub(crate) fn selector(
+pub(super) fn selector(
     lane: Option<String>,
     session: Option<String>,
     kind: Option<String>,
