@@ -24,7 +24,7 @@ fn scheduler_with_four_tasks() -> Scheduler {
     let block = Block { lanes: Pattern::new("out").unwrap(), settings: Some(settings) };
     step(&mut lanes, Command::Configure(vec![block])).unwrap();
     for task in 1..=4 {
-        let spec = TaskSpec::new(Name::new("job").unwrap(), vec![LaneName::new("out").unwrap()]);
+        let spec = TaskSpec::new(Name::new("render").unwrap(), vec![LaneName::new("out").unwrap()]);
         step(&mut lanes, Command::Submit { task: TaskId(task), spec: Box::new(spec) }).unwrap();
     }
     lanes
@@ -95,7 +95,7 @@ fn survives_its_owner_predicts_whether_a_task_outlives_a_silent_owner() {
             let block = Block { lanes: Pattern::new("out").unwrap(), settings: Some(settings) };
             step(&mut lanes, Command::Configure(vec![block])).unwrap();
             assert!(!lanes.survives_its_owner(TaskId(1)), "an unknown task");
-            let spec = TaskSpec::new(Name::new("job").unwrap(), vec![LaneName::new("out").unwrap()]);
+            let spec = TaskSpec::new(Name::new("render").unwrap(), vec![LaneName::new("out").unwrap()]);
             step(&mut lanes, Command::Submit { task: TaskId(1), spec: Box::new(spec) }).unwrap();
             let mut now = 1000;
             for lapses in 0.. {
@@ -141,19 +141,19 @@ fn a_claim_of_one_kind_finds_its_tasks_behind_others() {
     let names = (0..30).flat_map(|lane| (0..if lane == 0 { 3 } else { 1 }).map(move |_| lane));
     let (mut first_of_lanes, mut more_of_first_lane) = (Vec::new(), Vec::new());
     for (number, lane) in names.enumerate() {
-        for kind in ["other", "job"] {
-            let task = TaskId(2 * number as u128 + u128::from(kind == "job"));
+        for kind in ["other", "render"] {
+            let task = TaskId(2 * number as u128 + u128::from(kind == "render"));
             let out = LaneName::new(format!("out:{lane}")).unwrap();
             let spec = TaskSpec::new(Name::new(kind).unwrap(), vec![out]);
             step(&mut lanes, Command::Submit { task, spec: Box::new(spec) }).unwrap();
-            if kind == "job" {
+            if kind == "render" {
                 let is_more = lane == 0 && number > 0;
                 if is_more { &mut more_of_first_lane } else { &mut first_of_lanes }.push(task);
             }
         }
     }
     let (worker, patterns) = (Name::new("w").unwrap(), vec![Pattern::new("out:*").unwrap()]);
-    let kinds = vec![Name::new("job").unwrap()];
+    let kinds = vec![Name::new("render").unwrap()];
     let claim = Command::Claim { worker, lanes: patterns, kinds, max: 100, lease: None };
     let (reply, _) = step(&mut lanes, claim).unwrap();
     assert_eq!(reply, Reply::Claimed([first_of_lanes, more_of_first_lane].concat()));
@@ -163,7 +163,7 @@ fn a_claim_of_one_kind_finds_its_tasks_behind_others() {
 fn a_task_of_a_given_worker_starts_in_order_and_ends_with_its_lease() {
     let mut lanes = Scheduler::new(1);
     for task in 1..=2 {
-        let mut spec = TaskSpec::new(Name::new("job").unwrap(), vec![LaneName::new("one").unwrap()]);
+        let mut spec = TaskSpec::new(Name::new("render").unwrap(), vec![LaneName::new("one").unwrap()]);
         spec.owner = Some(Owner::Worker(Name::new("caller").unwrap()));
         spec.lease = Some(Millis(50));
         step(&mut lanes, Command::Submit { task: TaskId(task), spec: Box::new(spec) }).unwrap();

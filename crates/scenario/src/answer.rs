@@ -35,13 +35,9 @@ pub(crate) fn answer(lanes: &Scheduler, describer: &Describer, query: &Query) ->
         Query::Parked => {
             let parked = lanes.parked_messages();
             let parked = parked.map(|(session, message)| {
-                format!(
-                    "set aside in {session}: {} {:?}",
-                    describer.name(TaskId(message.id.0)),
-                    &*message.text
-                )
+                format!("parked in {session}: {} {:?}", describer.name(TaskId(message.id.0)), &*message.text)
             });
-            or_else(parked.collect(), "nothing set aside")
+            or_else(parked.collect(), "no parked messages")
         }
         Query::Offered(turn) => {
             let fence = lanes.task(*turn).and_then(|view| view.running).map(|running| running.fence);

@@ -91,7 +91,7 @@ impl Describer {
             MessageEnd::Steered { .. } => ("steered", Tone::Success),
             MessageEnd::Dropped { .. } => ("dropped", Tone::Trouble),
             MessageEnd::Cancelled { .. } => ("cancelled", Tone::Trouble),
-            MessageEnd::Parked { .. } => ("set aside", Tone::Trouble),
+            MessageEnd::Parked { .. } => ("parked", Tone::Trouble),
         };
         let name = self.message(message);
         describe(
@@ -174,7 +174,7 @@ impl Describer {
         }
         if !view.parked.is_empty() {
             let parked: Vec<String> = view.parked.iter().map(|one| self.message(one.message.id)).collect();
-            text.push_str(&format!(", set aside [{}]", parked.join(", ")));
+            text.push_str(&format!(", parked [{}]", parked.join(", ")));
         }
         format!("{text}; {}", effective(&view.queue))
     }

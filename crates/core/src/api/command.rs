@@ -132,8 +132,8 @@ pub enum Command {
         /// Which replica.
         replica: ReplicaId,
     },
-    /// A replica has ended or died, and its callers are gone: their waiting slots are cancelled, and nobody waits for
-    /// their other tasks.
+    /// A replica has ended or died, and its callers are gone. This cancels their waiting slots; their other tasks
+    /// continue without a waiting caller.
     ReplicaGone {
         /// Which replica.
         replica: ReplicaId,

@@ -99,9 +99,10 @@ async fn child(what: &str) {
     let mut config = parse("bench.hcl", &config_of(what), Profile::SERVER, nothing).unwrap();
     with_echo(&mut config);
     let dir = tempfile::tempdir().unwrap();
-    let store: Option<Arc<dyn laneway_store::Store>> = match is_on_disk(what) {
-        false => None,
-        true => Some(Arc::new(SqliteStore::open(dir.path().join("store")).unwrap())),
+    let store: Option<Arc<dyn laneway_store::Store>> = if is_on_disk(what) {
+        Some(Arc::new(SqliteStore::open(dir.path().join("store")).unwrap()))
+    } else {
+        None
     };
     let parts = Parts { config, config_file: None, overrides: Vec::new(), store, state_dir: None };
     let server = Server::open(parts).await.unwrap();

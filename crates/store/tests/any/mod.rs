@@ -131,9 +131,10 @@ impl Dice {
     }
 
     fn owner(&mut self) -> Owner {
-        match self.byte().is_multiple_of(2) {
-            true => Owner::Replica(self.replica()),
-            false => Owner::Worker(self.name()),
+        if self.byte().is_multiple_of(2) {
+            Owner::Replica(self.replica())
+        } else {
+            Owner::Worker(self.name())
         }
     }
 

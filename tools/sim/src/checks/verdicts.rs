@@ -110,8 +110,9 @@ impl World {
         }
     }
 
-    /// Nothing waits for the dead or runs with them for longer than a lease and a second, if all others are well: what
-    /// waits is buried a lease after the last batch of the dead, and what runs has a lease that they renewed before it.
+    /// If all other replicas are well, no task of a dead replica waits or runs for longer than a lease and a second. A
+    /// waiting task ends a lease after the last batch of the dead replica. A running task has a lease from before its
+    /// death.
     fn look_for_ghosts(&mut self) {
         if self.deaths.is_empty() {
             return;

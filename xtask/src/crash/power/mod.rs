@@ -1,8 +1,9 @@
 //! Power cuts: what a server answered with `disk` is there afterwards, whatever the disk made of what was not flushed.
 //!
-//! A real server under load is watched by strace. From what it wrote and flushed, and in which order, the files are made
-//! as a disk may leave them that loses power at some moment ([`disk`]); a real server opens them, and everything that was
-//! answered before that moment is looked for. The same on a disk that has kept nothing for a while must lose something.
+//! The test runs a real server under load and records its writes and flushes with strace. From these it makes the files
+//! that a disk may have after a power cut at some moment ([`disk`]). A real server opens the files, and must have
+//! everything that was answered before that moment. On a disk that ignored all flushes for a while, the same test must
+//! find a loss.
 
 mod disk;
 mod files;
