@@ -30,7 +30,7 @@ pub(crate) struct Sessions {
     pub(super) births: u64,
     pub(crate) receipts: Receipts,
     /// The texts of all messages that have not ended, in bytes.
-    pub(super) text_bytes: u64,
+    pub(crate) text_bytes: u64,
     /// Agents that messages named lately, so that each is in memory once for all sessions.
     agents: VecDeque<Arc<Agent>>,
     /// And channels.

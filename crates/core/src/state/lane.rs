@@ -82,7 +82,7 @@ pub struct LiveLane {
     /// How many routes go through it that tasks take.
     pub(crate) routes: u32,
     /// How many routes through it are on the list of those that are kept for a while.
-    pub(super) listed: u32,
+    pub(crate) listed: u32,
     /// It is forgotten, and stays only for a route that is kept for a while.
     pub(crate) is_gone: bool,
 }

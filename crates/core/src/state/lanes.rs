@@ -16,7 +16,7 @@ pub(crate) struct Lanes {
     pub(super) by_names: HashIndex<Route>,
     pub(super) births: u32,
     /// Routes that no task took for a moment, the oldest first: work that comes and goes one by one finds them again.
-    pub(super) kept: VecDeque<RouteIdx>,
+    pub(crate) kept: VecDeque<RouteIdx>,
 }
 
 /// The lanes whose numbers the current step or event has changed.

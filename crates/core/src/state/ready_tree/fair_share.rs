@@ -38,7 +38,7 @@ pub(crate) struct FairShare {
     index: HashIndex<FairKey>,
     pub(crate) clock: u64,
     /// Keys that nothing waits under, by tag.
-    pub(super) resting: BTreeSet<(u64, FairKeyIdx)>,
+    pub(crate) resting: BTreeSet<(u64, FairKeyIdx)>,
     /// The key of the last task, kept while the line is empty. Its tag is the clock, as if it were new.
     idle: Option<FairKeyIdx>,
 }

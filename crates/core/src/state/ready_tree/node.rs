@@ -164,7 +164,7 @@ pub(crate) struct Node {
     /// The route whose plain tasks stand here.
     pub(crate) route: Option<RouteIdx>,
     /// Its lane can give no slot now.
-    pub(super) closed: bool,
+    pub(crate) closed: bool,
     /// Where it sits.
     seat: SeatKind,
     /// The tasks that need no further lane.
@@ -219,7 +219,7 @@ impl Node {
         }
     }
 
-    pub(super) fn set_seat(&mut self, seat: Seat) {
+    pub(crate) fn set_seat(&mut self, seat: Seat) {
         (self.seat, self.seat_rank) = match seat {
             Seat::Nowhere => (SeatKind::Nowhere, self.seat_rank),
             Seat::Open(rank) => (SeatKind::Open, rank),
