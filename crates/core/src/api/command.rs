@@ -129,8 +129,8 @@ pub enum Command {
         /// Which replica.
         replica: ReplicaId,
     },
-    /// A replica has ended or died, and its callers are gone: their waiting slots are cancelled, and nobody waits for
-    /// their other tasks.
+    /// A replica has ended or died, and its callers are gone. What they alone wait for is cancelled; what runs goes on
+    /// until its lease lapses.
     ReplicaGone {
         /// Which replica.
         replica: ReplicaId,
