@@ -132,8 +132,8 @@ pub enum Command {
         /// Which replica.
         replica: ReplicaId,
     },
-    /// A replica has ended or died, and its callers are gone. This cancels their waiting slots; their other tasks
-    /// continue without a waiting caller.
+    /// A replica has ended or died, and its callers are gone. This cancels the tasks that they alone wait for. A running task
+    /// continues until its lease lapses.
     ReplicaGone {
         /// Which replica.
         replica: ReplicaId,
