@@ -105,6 +105,17 @@ pub enum Damage {
         /// This program reads formats up to this one.
         known: u32,
     },
+    /// An older program wrote it, in a format that this one no longer reads.
+    #[error(
+        "an older version of Laneway wrote it in format {found}, and this one reads format {oldest} and newer: let the older \
+         version finish its tasks, then start with a new store"
+    )]
+    OldFormat {
+        /// In this format.
+        found: u32,
+        /// The oldest format that this program reads.
+        oldest: u32,
+    },
     /// Its checksum is right, but its content makes no sense.
     #[error("its content makes no sense: {reason}")]
     Undecodable {

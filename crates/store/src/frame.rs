@@ -9,6 +9,7 @@
 //! a record that turns up in another's place is noticed as well.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId};
@@ -82,8 +83,13 @@ impl Record {
         Bytes::from(buffer)
     }
 
-    /// Checks the frame and returns the format and the body. `known` is the newest format that can be read.
-    pub(crate) fn unseal(self, store: &str, bytes: &Bytes, known: u8) -> Result<(u8, Bytes), StoreError> {
+    /// Checks the frame and returns the format and the body. `known`: the formats that can be read.
+    pub(crate) fn unseal(
+        self,
+        store: &str,
+        bytes: &Bytes,
+        known: RangeInclusive<u8>,
+    ) -> Result<(u8, Bytes), StoreError> {
         let corrupt = |damage| Err(self.corrupt(store, damage));
         let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else {
             return corrupt(Damage::TooShort { bytes: bytes.len() });
@@ -96,8 +102,12 @@ impl Record {
         if written != found {
             return corrupt(Damage::Checksum { written, found });
         }
-        if format == 0 || format > known {
-            return corrupt(Damage::UnknownFormat { found: format.into(), known: known.into() });
+        let found = u32::from(format);
+        if format > 0 && format < *known.start() {
+            return corrupt(Damage::OldFormat { found, oldest: (*known.start()).into() });
+        }
+        if !known.contains(&format) {
+            return corrupt(Damage::UnknownFormat { found, known: (*known.end()).into() });
         }
         Ok((format, bytes.slice(HEADER..)))
     }

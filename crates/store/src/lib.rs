@@ -44,8 +44,8 @@ pub use frame::Record;
 pub use log::{Entry, Log};
 pub use memory::MemoryStore;
 pub use record::{
-    BATCH_FORMAT, Batch, FINISHED_FORMAT, Finished, PAYLOAD_FORMAT, RESULT_FORMAT, SNAPSHOT_FORMAT, Try,
-    decode_tries, encode_tries, is_next, label, state_word, tries_blob,
+    BATCH_FORMAT, Batch, FINISHED_FORMAT, Finished, OLDEST_FORMAT, PAYLOAD_FORMAT, RESULT_FORMAT,
+    SNAPSHOT_FORMAT, Try, decode_tries, encode_tries, is_next, label, state_word, tries_blob,
 };
 pub use store::{Answer, PUBLISHED_BYTES_MAX, READ_BATCHES_MAX, READ_BYTES_MAX, Store, UNREAD_MAX};
 pub use types::{

@@ -6,6 +6,7 @@
 //! until that is done.
 
 use std::num::NonZeroU128;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,6 +20,8 @@ use crate::types::{BatchId, Head, StoredBatch};
 
 /// The newest format of batches.
 pub const BATCH_FORMAT: u8 = 3;
+/// The oldest format of batches and snapshots that can be read.
+pub const OLDEST_FORMAT: u8 = 3;
 /// The newest format of snapshots.
 pub const SNAPSHOT_FORMAT: u8 = 3;
 /// The newest format of payloads.
@@ -153,7 +156,7 @@ pub(crate) fn unseal_batch(
     bytes: &Bytes,
 ) -> Result<(BatchId, Batch), StoreError> {
     type Body = (u128, u128, Timestamp, Vec<Event>);
-    let (before, id, at, events): Body = decode(store, record, bytes, BATCH_FORMAT)?;
+    let (before, id, at, events): Body = decode(store, record, bytes, OLDEST_FORMAT..=BATCH_FORMAT)?;
     Ok((BatchId(before), Batch { id: BatchId(id), at, events }))
 }
 
@@ -178,7 +181,7 @@ pub(crate) fn seal_snapshot(store: &str, head: Head, state: &Snapshot) -> Result
 }
 
 pub(crate) fn unseal_snapshot(store: &str, head: Head, bytes: &Bytes) -> Result<Snapshot, StoreError> {
-    decode(store, Record::Snapshot(head.version), bytes, SNAPSHOT_FORMAT)
+    decode(store, Record::Snapshot(head.version), bytes, OLDEST_FORMAT..=SNAPSHOT_FORMAT)
 }
 
 pub(crate) fn seal_finished(store: &str, finished: &Finished) -> Result<Bytes, StoreError> {
@@ -186,7 +189,7 @@ pub(crate) fn seal_finished(store: &str, finished: &Finished) -> Result<Bytes, S
 }
 
 pub(crate) fn unseal_finished(store: &str, task: TaskId, bytes: &Bytes) -> Result<Finished, StoreError> {
-    decode(store, Record::Finished(task), bytes, FINISHED_FORMAT)
+    decode(store, Record::Finished(task), bytes, 1..=FINISHED_FORMAT)
 }
 
 /// Where the tries of a live task are kept: no other payload has an id like this, because those are UUIDs of version 7
@@ -211,7 +214,7 @@ pub(crate) fn seal_payload(id: BlobId, payload: &[u8]) -> Bytes {
 }
 
 pub(crate) fn unseal_payload(store: &str, id: BlobId, bytes: &Bytes) -> Result<Bytes, StoreError> {
-    Ok(Record::Payload(id).unseal(store, bytes, PAYLOAD_FORMAT)?.1)
+    Ok(Record::Payload(id).unseal(store, bytes, 1..=PAYLOAD_FORMAT)?.1)
 }
 
 /// The payload and the result of a finished task, if either is kept.
@@ -235,7 +238,7 @@ type WorkAndResult = (Option<Bytes>, Option<Bytes>);
 
 pub(crate) fn unseal_result(store: &str, task: TaskId, bytes: &Bytes) -> Result<WorkAndResult, StoreError> {
     let record = Record::Result(task);
-    let (format, body) = record.unseal(store, bytes, RESULT_FORMAT)?;
+    let (format, body) = record.unseal(store, bytes, 1..=RESULT_FORMAT)?;
     if format == 1 {
         return Ok((None, Some(body)));
     }
@@ -270,9 +273,9 @@ fn decode<T: DeserializeOwned>(
     store: &str,
     record: Record,
     bytes: &Bytes,
-    known: u8,
+    known: RangeInclusive<u8>,
 ) -> Result<T, StoreError> {
-    // There is one format of each sort so far. The next one that is not simply longer decodes by its number.
+    // Formats that can be read differ only in fields at the end.
     let (_format, body) = record.unseal(store, bytes, known)?;
     rmp_serde::from_slice(&body).map_err(|error| senseless(store, record, &error))
 }
@@ -313,14 +316,14 @@ mod tests {
     #[test]
     fn a_newer_program_reads_what_an_older_one_wrote() {
         let older = sealed(1, &vec![Before::Told { who: 1, what: "a".into() }]);
-        let read: Vec<After> = decode("memory", RECORD, &older, 2).unwrap();
+        let read: Vec<After> = decode("memory", RECORD, &older, 1..=2).unwrap();
         assert_eq!(read, [After::Told { who: 1, what: "a".into(), how: None }]);
     }
 
     #[test]
     fn an_older_program_stops_at_what_a_newer_one_wrote() {
         let newer = [After::Told { who: 1, what: "a".into(), how: None }, After::Asked { who: 1 }];
-        let refused = decode::<Vec<Before>>("memory", RECORD, &sealed(2, &newer), 1).unwrap_err();
+        let refused = decode::<Vec<Before>>("memory", RECORD, &sealed(2, &newer), 1..=1).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "the batch of version 7 in store memory cannot be read: it was written in format 2 by a newer version \
@@ -328,7 +331,7 @@ mod tests {
         );
         // Without a raised format number, it stops as well.
         for newer in newer {
-            let refused = decode::<Vec<Before>>("memory", RECORD, &sealed(1, &vec![newer]), 1);
+            let refused = decode::<Vec<Before>>("memory", RECORD, &sealed(1, &vec![newer]), 1..=1);
             assert!(matches!(refused, Err(StoreError::Corrupt { damage: Damage::Undecodable { .. }, .. })));
         }
     }
@@ -361,9 +364,9 @@ mod tests {
     fn a_record_in_the_place_of_another_is_noticed() {
         let bytes = sealed(1, &1_u8);
         let elsewhere = Record::Batch(crate::Version(8));
-        let refused = decode::<u8>("memory", elsewhere, &bytes, 1);
+        let refused = decode::<u8>("memory", elsewhere, &bytes, 1..=1);
         assert!(matches!(refused, Err(StoreError::Corrupt { damage: Damage::Checksum { .. }, .. })));
-        let refused = decode::<u8>("memory", Record::Snapshot(crate::Version(7)), &bytes, 1);
+        let refused = decode::<u8>("memory", Record::Snapshot(crate::Version(7)), &bytes, 1..=1);
         assert_eq!(refused, Err(Record::Snapshot(crate::Version(7)).corrupt("memory", Damage::NotARecord)));
     }
 }

@@ -6,7 +6,7 @@ use super::{Site, append_all, batch, blob_id, finished, noise, open, read_all};
 use crate::testing::in_format;
 use crate::{
     BATCH_FORMAT, BatchId, Damage, Entry, ErrorKind, FINISHED_FORMAT, Finished, Head, HistoryQuery, Log,
-    PAYLOAD_FORMAT, RESULT_FORMAT, Record, SNAPSHOT_FORMAT, StoreError, Version,
+    OLDEST_FORMAT, PAYLOAD_FORMAT, RESULT_FORMAT, Record, SNAPSHOT_FORMAT, StoreError, Version,
 };
 
 /// One record of each sort, with the newest format of each.
@@ -92,6 +92,22 @@ pub(super) async fn a_newer_format_is_refused(site: &impl Site) {
         };
         let refused = Damage::UnknownFormat { found: u32::from(known) + 1, known: u32::from(known) };
         assert_eq!((named, damage), (record, refused));
+        rewrite(known);
+        assert_eq!(look(site, record).await, Ok(()));
+    }
+}
+
+pub(super) async fn an_older_format_is_refused_with_what_to_do(site: &impl Site) {
+    fill(site).await;
+    let of_state = |(record, _): &(Record, u8)| matches!(record, Record::Batch(_) | Record::Snapshot(_));
+    for (record, known) in records().into_iter().filter(of_state) {
+        let rewrite =
+            |format| site.tamper(record, &|bytes| *bytes = in_format(record, format, bytes).to_vec());
+        rewrite(OLDEST_FORMAT - 1);
+        let refused = look(site, record).await.expect_err("an older format was read");
+        let text = refused.to_string();
+        assert!(text.contains("an older version of Laneway wrote it in format 2"), "{text}");
+        assert!(text.contains("let the older version finish its tasks"), "{text}");
         rewrite(known);
         assert_eq!(look(site, record).await, Ok(()));
     }

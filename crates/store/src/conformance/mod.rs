@@ -69,6 +69,7 @@ pub async fn run<S: Site>(new_site: impl Fn() -> S) {
     history::old_and_surplus_history_goes(&new_site()).await;
     damage::every_changed_byte_is_noticed(&new_site()).await;
     damage::a_newer_format_is_refused(&new_site()).await;
+    damage::an_older_format_is_refused_with_what_to_do(&new_site()).await;
     damage::a_full_store_says_so_and_recovers(&new_site()).await;
 }
 
