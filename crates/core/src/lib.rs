@@ -51,7 +51,7 @@ pub use api::task_spec::{
     CHAIN_DEPTH_MAX, Idempotency, KEY_BYTES_MAX, LANES_PER_TASK_MAX, Parent, TRACE_BYTES_MAX, TaskSpec,
 };
 pub use api::time::{Millis, Timestamp};
-pub use api::views::{LaneView, Running, TaskStatus, TaskView};
+pub use api::views::{LaneView, LiveTaskView, Running, TaskStatus};
 pub use decide::notes::{NOTE_BYTES_MAX, NOTE_CHANGES_MAX, NOTES_BYTES_MAX, Note, NoteChange};
 pub use decide::submit::{BATCH_CALLS_MAX, KEY_WINDOW};
 pub use query::explain::{Blocker, Explanation};

@@ -6,7 +6,7 @@ use crate::api::ids::Fence;
 use crate::api::owner::ReplicaId;
 use crate::api::rejection::Rejection;
 use crate::api::time::Timestamp;
-use crate::api::views::TaskView;
+use crate::api::views::LiveTaskView;
 use crate::state::{Indexes, LocalOptions, State, StepScratch};
 use crate::step::Step;
 
@@ -140,7 +140,7 @@ impl Scheduler {
 
     /// Hands out the tasks that the last `step` or `apply` ended, as they were before, in the order of their ends. Empty
     /// unless [`collect_ended`](Scheduler::collect_ended) was called.
-    pub fn take_ended(&mut self) -> impl Iterator<Item = TaskView> {
+    pub fn take_ended(&mut self) -> impl Iterator<Item = LiveTaskView> {
         self.scratch.ended.drain(..)
     }
 

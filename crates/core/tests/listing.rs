@@ -5,8 +5,8 @@
 use std::cmp::Reverse;
 
 use laneway_core::{
-    Block, Command, Fence, LaneName, LaneSettings, Millis, Name, Outcome, Parent, Pattern, Scheduler,
-    Selector, TaskId, TaskSpec, TaskStatus, TaskView, Timestamp,
+    Block, Command, Fence, LaneName, LaneSettings, LiveTaskView, Millis, Name, Outcome, Parent, Pattern,
+    Scheduler, Selector, TaskId, TaskSpec, TaskStatus, Timestamp,
 };
 
 fn name(text: &str) -> Name {
@@ -70,16 +70,16 @@ fn scheduler_with_tasks() -> Scheduler {
     scheduler
 }
 
-fn ids<'a>(views: impl IntoIterator<Item = &'a TaskView>) -> Vec<u128> {
+fn ids<'a>(views: impl IntoIterator<Item = &'a LiveTaskView>) -> Vec<u128> {
     views.into_iter().map(|view| view.id.0).collect()
 }
 
-fn is_in(view: &TaskView, name: &str) -> bool {
+fn is_in(view: &LiveTaskView, name: &str) -> bool {
     view.lanes.contains(&lane(name))
 }
 
 /// Sorts by level, then by arrival, which here is the order of the ids.
-fn in_line(mut views: Vec<TaskView>) -> Vec<TaskView> {
+fn in_line(mut views: Vec<LiveTaskView>) -> Vec<LiveTaskView> {
     views.sort_by_key(|view| (Reverse(view.effective_priority), view.id));
     views
 }
@@ -87,7 +87,7 @@ fn in_line(mut views: Vec<TaskView>) -> Vec<TaskView> {
 #[test]
 fn pages_hold_each_matching_task_once() {
     let scheduler = scheduler_with_tasks();
-    let all: Vec<TaskView> = scheduler.tasks().collect();
+    let all: Vec<LiveTaskView> = scheduler.tasks().collect();
     let statuses = [None, Some(TaskStatus::Queued), Some(TaskStatus::Running), Some(TaskStatus::Retrying)];
     let selectors = LANES.iter().map(|name| Selector { lane: Some(lane(name)), ..Selector::default() });
     let selectors = selectors.chain([
@@ -97,7 +97,7 @@ fn pages_hold_each_matching_task_once() {
         Selector { parent: Some(TaskId(1)), ..Selector::default() },
     ]);
     for (which, status) in selectors.flat_map(|which| statuses.map(|status| (which.clone(), status))) {
-        let matches = |view: &&TaskView| {
+        let matches = |view: &&LiveTaskView| {
             status.is_none_or(|status| view.status == status)
                 && which.lane.as_ref().is_none_or(|lane| view.lanes.contains(lane))
                 && which.kind.as_ref().is_none_or(|kind| view.kind == *kind)
@@ -125,9 +125,9 @@ fn pages_hold_each_matching_task_once() {
 fn the_line_of_a_lane_holds_all_its_waiting_tasks_with_their_places() {
     let scheduler = scheduler_with_tasks();
     for name in LANES {
-        let here: Vec<TaskView> = scheduler.tasks().filter(|view| is_in(view, name)).collect();
+        let here: Vec<LiveTaskView> = scheduler.tasks().filter(|view| is_in(view, name)).collect();
         let queued = here.into_iter().filter(|view| view.status == TaskStatus::Queued);
-        let (waiting, later): (Vec<TaskView>, Vec<TaskView>) =
+        let (waiting, later): (Vec<LiveTaskView>, Vec<LiveTaskView>) =
             queued.partition(|view| scheduler.position(view.id).is_some());
         let places = (1..=waiting.len()).map(Some).chain(std::iter::repeat(None));
         let expected: Vec<(u128, Option<usize>)> =
@@ -180,11 +180,12 @@ fn a_long_line_comes_in_pages() {
 fn running_waiting_and_claimed_tasks_agree_with_a_scan() {
     let scheduler = scheduler_with_tasks();
     for name in LANES {
-        let all: Vec<TaskView> = scheduler.tasks().collect();
-        let mut running: Vec<TaskView> =
+        let all: Vec<LiveTaskView> = scheduler.tasks().collect();
+        let mut running: Vec<LiveTaskView> =
             all.iter().filter(|view| is_in(view, name) && view.running.is_some()).cloned().collect();
         running.sort_by_key(|view| view.running.as_ref().map(|running| running.fence));
-        let at_home = |view: &&TaskView| view.lanes[0] == lane(name) && scheduler.position(view.id).is_some();
+        let at_home =
+            |view: &&LiveTaskView| view.lanes[0] == lane(name) && scheduler.position(view.id).is_some();
         let waiting = in_line(all.iter().filter(at_home).cloned().collect());
         for max in [1, 3, 100] {
             let (runs, waits) = scheduler.line_of(&lane(name), max);

@@ -54,9 +54,9 @@ pub use laneway_core::{
 };
 pub use laneway_core::{
     AlertLevel, Block, Blocker, CancelReason, Command, DeadLetter, End, Event, Explanation, Fence, Gate,
-    Handler, Histogram, LaneChange, LaneFull, LaneName, LaneSettings, LaneStats, Millis, Name, Pattern,
-    Period, RateLimit, Rejection, Reply, Retry, RetryStrategy, Selector, Settings, Source, StopReason,
-    Switch, TaskId, TaskStatus, TaskView, Timestamp, ToolLane,
+    Handler, Histogram, LaneChange, LaneFull, LaneName, LaneSettings, LaneStats, LiveTaskView, Millis, Name,
+    Pattern, Period, RateLimit, Rejection, Reply, Retry, RetryStrategy, Selector, Settings, Source,
+    StopReason, Switch, TaskId, TaskStatus, Timestamp, ToolLane,
 };
 pub use laneway_engine::{
     Claim, ClaimRequest, Clock, Context, Cursor, EndState, Ending, Error, Failure, Filter, Handle,

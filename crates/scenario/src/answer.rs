@@ -1,6 +1,6 @@
 //! Answers questions of a script.
 
-use laneway_core::{Blocker, DeadLetter, LaneStats, LaneView, Scheduler, TaskId, TaskStatus, TaskView};
+use laneway_core::{Blocker, DeadLetter, LaneStats, LaneView, LiveTaskView, Scheduler, TaskId, TaskStatus};
 
 use crate::describe::{Describer, count, limit};
 use crate::script::Query;
@@ -73,7 +73,7 @@ fn place(lanes: &Scheduler, describer: &Describer, task: TaskId) -> String {
     }
 }
 
-fn describe(view: &TaskView, describer: &Describer) -> String {
+fn describe(view: &LiveTaskView, describer: &Describer) -> String {
     let lanes: Vec<&str> = view.lanes.iter().map(|lane| lane.as_str()).collect();
     let mut text = format!("{} in {}", describer.name(view.id), lanes.join(" + "));
     text.push_str(match view.status {
@@ -142,7 +142,7 @@ fn dead_letter(dead_letter: &DeadLetter, describer: &Describer) -> String {
     )
 }
 
-fn pending(view: &TaskView, scheduler: &Scheduler, describer: &Describer) -> String {
+fn pending(view: &LiveTaskView, scheduler: &Scheduler, describer: &Describer) -> String {
     let lanes: Vec<&str> = view.lanes.iter().map(|lane| lane.as_str()).collect();
     let payload = view.payload.map_or("no payload".to_owned(), |blob| format!("payload {}", blob.0));
     let timeout = view.timeout.map_or("no timeout".to_owned(), |length| format!("timeout {length}"));

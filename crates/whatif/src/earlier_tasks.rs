@@ -1,6 +1,6 @@
 //! What is known of tasks that were accepted before the log begins: from the history of finished work, and from the state.
 
-use laneway_core::{Source, TaskSpec, TaskView};
+use laneway_core::{LiveTaskView, Source, TaskSpec};
 use laneway_store::{Finished, Try};
 
 use crate::recorder::{Known, KnownParent, asked, attempt_end, outcome};
@@ -33,7 +33,7 @@ pub(crate) fn finished(task: Finished) -> Known {
 }
 
 /// A task that was not over when the trace ends at `to`.
-pub(crate) fn live(task: TaskView, to: u64) -> Known {
+pub(crate) fn live(task: LiveTaskView, to: u64) -> Known {
     let run = task.running.as_ref().map(|running| RecordedAttempt {
         start_ms: running.started.since(task.submitted).0,
         run_ms: to.saturating_sub(running.started.0),

@@ -29,7 +29,7 @@ pub enum TaskStatus {
 
 /// A live task, to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskView {
+pub struct LiveTaskView {
     /// Its id.
     pub id: TaskId,
     /// What it does.
@@ -125,7 +125,7 @@ impl Running {
     }
 }
 
-impl TaskView {
+impl LiveTaskView {
     /// Whether it is a slot or closure of a program, which no handler runs.
     pub fn is_slot(&self) -> bool {
         matches!(self.owner, Some(Owner::Replica(_)))
@@ -154,7 +154,7 @@ impl Phase {
 
 impl Scheduler {
     /// A live task.
-    pub fn task(&self, task: TaskId) -> Option<TaskView> {
+    pub fn task(&self, task: TaskId) -> Option<LiveTaskView> {
         self.state.tasks.find(task).map(|idx| self.view(idx))
     }
 
@@ -169,7 +169,7 @@ impl Scheduler {
     }
 
     /// All live tasks, in the order of their arrival.
-    pub fn tasks(&self) -> impl Iterator<Item = TaskView> {
+    pub fn tasks(&self) -> impl Iterator<Item = LiveTaskView> {
         self.state.tasks.by_arrival().into_iter().map(|task| self.view(task))
     }
 
@@ -183,11 +183,11 @@ impl Scheduler {
         self.state.tasks.len()
     }
 
-    pub(crate) fn view(&self, idx: TaskIdx) -> TaskView {
+    pub(crate) fn view(&self, idx: TaskIdx) -> LiveTaskView {
         let task = &self.state.tasks[idx];
         let is_set = |at: Timestamp| (at != Timestamp::NEVER).then_some(at);
         let own_timeout = task.rare.as_ref().and_then(|rare| rare.timeout);
-        TaskView {
+        LiveTaskView {
             id: task.id,
             status: task.phase.status(),
             kind: self.state.kinds.name(task.kind).clone(),
@@ -300,7 +300,7 @@ impl Scheduler {
     }
 
     /// The tasks that a worker could claim now or later, in the order in which they would be handed out.
-    pub fn pending_external(&self) -> Vec<TaskView> {
+    pub fn pending_external(&self) -> Vec<LiveTaskView> {
         let is_pending = |idx: &TaskIdx| {
             let task = &self.state.tasks[*idx];
             task.handler == Handler::External && matches!(task.phase, Phase::Waiting)

@@ -3,13 +3,13 @@
 use crate::api::command::Selector;
 use crate::api::ids::TaskId;
 use crate::api::name::LaneName;
-use crate::api::views::{TaskStatus, TaskView};
+use crate::api::views::{LiveTaskView, TaskStatus};
 use crate::scheduler::Scheduler;
 use crate::state::lane::LaneIdx;
 use crate::state::task::{Phase, TaskIdx};
 
 /// A task that has not started, and its place in the line of a lane, counted from one; `None`: not in it yet.
-pub type InLine = (TaskView, Option<usize>);
+pub type InLine = (LiveTaskView, Option<usize>);
 
 impl Scheduler {
     /// A page of at most `max` live tasks that fit, from a place in the table of tasks on, in order of arrival. Returns
@@ -20,7 +20,7 @@ impl Scheduler {
         status: Option<TaskStatus>,
         from: u32,
         max: usize,
-    ) -> (Vec<TaskView>, Option<u32>) {
+    ) -> (Vec<LiveTaskView>, Option<u32>) {
         let lane = match &which.lane {
             None => None,
             Some(name) => match self.state.lanes.find(name) {
@@ -120,7 +120,7 @@ impl Scheduler {
 
     /// The tasks that run in a lane, the longest first, and those that wait in it as their home, in line order. At most
     /// `max` of each.
-    pub fn line_of(&self, name: &LaneName, max: usize) -> (Vec<TaskView>, Vec<TaskView>) {
+    pub fn line_of(&self, name: &LaneName, max: usize) -> (Vec<LiveTaskView>, Vec<LiveTaskView>) {
         let Some(lane) = self.state.lanes.find(name) else { return (Vec::new(), Vec::new()) };
         let in_lane =
             |task: &TaskIdx| self.state.lanes.route(self.state.tasks[*task].route).lanes.contains(&lane);
@@ -139,7 +139,7 @@ impl Scheduler {
     }
 
     /// Who runs under a worker's claim.
-    pub fn claimed(&self) -> Vec<TaskView> {
+    pub fn claimed(&self) -> Vec<LiveTaskView> {
         let running = self.state.tasks.running.iter().map(|(_, task)| task);
         let claimed = running.filter(|task| {
             self.state.tasks[*task].attempt().is_some_and(|attempt| attempt.owner.worker().is_some())

@@ -9,7 +9,7 @@ use crate::api::ids::TaskId;
 use crate::api::name::LaneName;
 use crate::api::session_command::TurnMessage;
 use crate::api::time::Timestamp;
-use crate::api::views::TaskView;
+use crate::api::views::LiveTaskView;
 use crate::scheduler::Scheduler;
 use crate::sessions::message::{Address, Message, MessageEnd, MessageId, MessageStatus};
 use crate::sessions::queue_mode::{EffectiveQueue, MessageSettings, QueueOverrides};
@@ -103,7 +103,7 @@ impl Scheduler {
 
     /// The turn of a session to which one would say something now: that of its messages, else one that was asked for
     /// directly, which is a turn all the same although it may never have said that it takes steering.
-    pub fn turn_of_session(&self, key: &str) -> Option<TaskView> {
+    pub fn turn_of_session(&self, key: &str) -> Option<LiveTaskView> {
         let view = self.session(key)?;
         let of_messages = view.turns.first().and_then(|turn| self.task(turn.task));
         of_messages.or_else(|| self.line_of(&view.lane, 1).0.into_iter().next())

@@ -27,7 +27,7 @@ use crate::api::ids::TaskId;
 use crate::api::lane_settings::LEVEL_MAX;
 use crate::api::owner::ReplicaId;
 use crate::api::time::Timestamp;
-use crate::api::views::TaskView;
+use crate::api::views::LiveTaskView;
 use crate::sessions::table::{SessionIdx, Sessions};
 use crate::state::dead_letters::DeadLetters;
 use crate::state::interner::Kinds;
@@ -84,7 +84,7 @@ pub(crate) struct StepScratch {
     /// The lanes that were removed.
     pub(crate) gone: Vec<LaneChange>,
     /// The tasks that ended, if [`collect_ended`](crate::Scheduler::collect_ended) was called.
-    pub(crate) ended: Vec<TaskView>,
+    pub(crate) ended: Vec<LiveTaskView>,
     /// The tasks that were accepted.
     pub(crate) accepted: Vec<TaskIdx>,
     /// The tasks that the last grant passed over.

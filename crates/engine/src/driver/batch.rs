@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::PoisonError;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, End, Event, LaneChange, Reply, Scheduler, TaskId, TaskView, Timestamp};
+use laneway_core::{
+    BlobId, Command, End, Event, LaneChange, LiveTaskView, Reply, Scheduler, TaskId, Timestamp,
+};
 
 use crate::driver::engine::Engine;
 use crate::driver::ids::ByTask;
@@ -22,7 +24,7 @@ pub(crate) struct Batch {
     /// What each command answers, and which events it brought.
     pub(crate) replies: Vec<(Result<Reply, Error>, Range<usize>)>,
     /// The tasks that ended, in the order of their ends.
-    pub(crate) departed: Vec<TaskView>,
+    pub(crate) departed: Vec<LiveTaskView>,
     /// What the attempts that ended here produced.
     pub(crate) results: ByTask<Bytes>,
     /// What those that may end with this were to do, if that is to be remembered.
@@ -121,7 +123,7 @@ impl Batch {
         let is_passing = |event: &Event| {
             matches!(event, Event::Submitted { .. } | Event::Granted { .. } | Event::Ended { .. })
         };
-        let is_of_slot = |view: &TaskView| view.is_slot() && view.payload.is_none();
+        let is_of_slot = |view: &LiveTaskView| view.is_slot() && view.payload.is_none();
         self.payloads.is_empty() && self.departed.iter().all(is_of_slot) && self.events.iter().all(is_passing)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{
-    BlobId, End, Event, Fence, LaneName, Millis, Name, Outcome, Owner, Reply, TaskId, TaskView, Timestamp,
+    BlobId, End, Event, Fence, LaneName, LiveTaskView, Millis, Name, Outcome, Owner, Reply, TaskId, Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -190,7 +190,7 @@ impl Engine {
         granted.collect()
     }
 
-    fn effect(&mut self, event: &Event, batch: &Batch, view: Option<&TaskView>) {
+    fn effect(&mut self, event: &Event, batch: &Batch, view: Option<&LiveTaskView>) {
         match event {
             Event::Granted { task, attempt, fence, lease, timeout_at, owner, .. }
                 if *owner == self.owner() =>
@@ -269,7 +269,7 @@ impl Engine {
             Some((_, payload)) => Payload::Ready(payload.clone()),
             None => self.payload_of(task, view.payload),
         };
-        let TaskView { kind, deadline, trace, .. } = view;
+        let LiveTaskView { kind, deadline, trace, .. } = view;
         self.starts.push(Start { kind, payload, grant, deadline, lanes: view.lanes.into(), trace, stop });
     }
 

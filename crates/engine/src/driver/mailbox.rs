@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{
-    BlobId, Command, End, Fence, Millis, Outcome, Reply, Scheduler, SessionCommand, TaskId, TaskView,
+    BlobId, Command, End, Fence, LiveTaskView, Millis, Outcome, Reply, Scheduler, SessionCommand, TaskId,
     Timestamp,
 };
 use laneway_store::Finished;
@@ -300,7 +300,7 @@ impl ReplyTo {
 
 impl Ending {
     /// The end of a task, with its times and without what it produced. `view` is the task as it was until then.
-    pub(crate) fn new(end: End, view: Option<&TaskView>, ended: Timestamp) -> Ending {
+    pub(crate) fn new(end: End, view: Option<&LiveTaskView>, ended: Timestamp) -> Ending {
         let started = view.and_then(|view| view.running.as_ref()).map(|run| run.started);
         let submitted = view.map_or(ended, |view| view.submitted);
         let attempts = view.map_or(0, |view| view.attempts);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use laneway_core::{End, Event, Name, Selector, TaskView};
+use laneway_core::{End, Event, LiveTaskView, Name, Selector};
 
 use crate::error::Error;
 use crate::handle::Handle;
@@ -26,7 +26,7 @@ pub struct GroupCounts {
 }
 
 /// The group that an event moves: it accepts a task, or ends the one in `ended`.
-pub(super) fn moved_group<'a>(event: &'a Event, ended: Option<&'a TaskView>) -> Option<&'a Name> {
+pub(super) fn moved_group<'a>(event: &'a Event, ended: Option<&'a LiveTaskView>) -> Option<&'a Name> {
     match event {
         Event::Submitted { spec, .. } => spec.group.as_ref(),
         Event::Ended { .. } => ended?.group.as_ref(),

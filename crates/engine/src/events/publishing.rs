@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::{End, Event, Handler, LaneName, TaskId, TaskView, Timestamp};
+use laneway_core::{End, Event, Handler, LaneName, LiveTaskView, TaskId, Timestamp};
 
 use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
@@ -37,7 +37,7 @@ impl Engine {
     /// Publishes a stored batch to subscriptions.
     pub(crate) fn publish_events(&mut self, batch: &mut Batch) {
         let events: Vec<Arc<Event>> = batch.events.drain(..).map(Arc::new).collect();
-        let ended: ByTask<&TaskView> = batch.departed.iter().map(|view| (view.id, view)).collect();
+        let ended: ByTask<&LiveTaskView> = batch.departed.iter().map(|view| (view.id, view)).collect();
         let mut queued = Vec::new();
         for (index, event) in events.iter().enumerate() {
             let later = &events[index + 1..];
@@ -56,7 +56,7 @@ impl Engine {
         at: Timestamp,
         event: &Arc<Event>,
         later: &[Arc<Event>],
-        ended: &ByTask<&TaskView>,
+        ended: &ByTask<&LiveTaskView>,
         queued: &mut Vec<TaskId>,
     ) {
         let update = HubEvent::new(Update::Event { at, event: Arc::clone(event) }, Arc::new([]));
@@ -95,7 +95,7 @@ impl Engine {
         &self,
         at: Timestamp,
         event: &Arc<Event>,
-        view: Option<&TaskView>,
+        view: Option<&LiveTaskView>,
         lanes: &Arc<[LaneName]>,
     ) {
         let publish = |update| self.resources.hub.publish(HubEvent::new(update, Arc::clone(lanes)));
@@ -139,7 +139,7 @@ fn is_grant_of(event: &Event, task: TaskId) -> bool {
 }
 
 /// The lane or session of an event, and the lanes of its task.
-fn lanes_of(event: &Event, view: Option<&TaskView>) -> Arc<[LaneName]> {
+fn lanes_of(event: &Event, view: Option<&LiveTaskView>) -> Arc<[LaneName]> {
     let lanes = view.map_or(&[][..], |view| &view.lanes);
     lane_of(event).into_iter().chain(lanes).cloned().collect()
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_core::{Fence, LaneName, Name, TaskId, TaskView, Timestamp};
+use laneway_core::{Fence, LaneName, LiveTaskView, Name, TaskId, Timestamp};
 use laneway_store::{
     Entry, Finished, HistoryPosition, HistoryQuery, StoreError, Try, Version, decode_tries, encode_tries,
     label, tries_blob,
@@ -84,7 +84,7 @@ pub enum EndState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRecord {
     /// As long as it is live.
-    pub live: Option<TaskView>,
+    pub live: Option<LiveTaskView>,
     /// When it is over.
     pub finished: Option<Finished>,
     /// The attempts after which another followed, in order; the newest hundred.

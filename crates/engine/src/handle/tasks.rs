@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use laneway_core::{
-    BlobId, CancelReason, Command, DeadLetter, Explanation, Rejection, Reply, Selector, TaskId, TaskView,
+    BlobId, CancelReason, Command, DeadLetter, Explanation, LiveTaskView, Rejection, Reply, Selector, TaskId,
 };
 use laneway_store::Finished;
 use tokio::sync::oneshot;
@@ -69,12 +69,12 @@ impl Handle {
     }
 
     /// A live task.
-    pub async fn task(&self, task: TaskId) -> Result<Option<TaskView>, Error> {
+    pub async fn task(&self, task: TaskId) -> Result<Option<LiveTaskView>, Error> {
         self.read(move |lanes| lanes.task(task)).await
     }
 
     /// All live tasks, in the order of their arrival.
-    pub async fn tasks(&self) -> Result<Vec<TaskView>, Error> {
+    pub async fn tasks(&self) -> Result<Vec<LiveTaskView>, Error> {
         self.read(|lanes| lanes.tasks().collect()).await
     }
 

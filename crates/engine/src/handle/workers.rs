@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{
-    BlobId, Command, Fence, LaneName, MessageId, Name, Outcome, Pattern, Reply, StopReason, TaskId, TaskView,
-    Timestamp,
+    BlobId, Command, Fence, LaneName, LiveTaskView, MessageId, Name, Outcome, Pattern, Reply, StopReason,
+    TaskId, Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -103,7 +103,7 @@ impl ClaimRequest {
 
 impl Handle {
     /// The tasks that a worker could claim now or later, in the order of the line.
-    pub async fn pending(&self) -> Result<Vec<TaskView>, Error> {
+    pub async fn pending(&self) -> Result<Vec<LiveTaskView>, Error> {
         self.read(|lanes| lanes.pending_external()).await
     }
 

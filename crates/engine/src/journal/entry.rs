@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use laneway_core::{DeadLetterRemoval, End, Event, Running, TaskView, Timestamp};
+use laneway_core::{DeadLetterRemoval, End, Event, LiveTaskView, Running, Timestamp};
 use laneway_store::{Batch as StoredBatch, Entry, Finished, Try};
 
 use crate::driver::batch::Batch;
@@ -55,7 +55,7 @@ impl Engine {
     }
 }
 
-fn finished(view: &TaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finished {
+fn finished(view: &LiveTaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finished {
     Finished {
         task: view.id,
         kind: view.kind.clone(),

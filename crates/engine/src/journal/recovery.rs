@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use laneway_core::{
-    Backoff, Block, CancelReason, Command, End, Handler, LaneSettings, Name, Pattern, ReplicaId, TaskId,
-    TaskView,
+    Backoff, Block, CancelReason, Command, End, Handler, LaneSettings, LiveTaskView, Name, Pattern,
+    ReplicaId, TaskId,
 };
 use laneway_store::{ErrorKind, StoreError};
 use tokio::sync::oneshot;
@@ -112,7 +112,7 @@ impl Engine {
     }
 
     /// Loads the state of the log and returns the attempts that are this engine's.
-    pub(crate) async fn load(&mut self) -> Result<Vec<TaskView>, StoreError> {
+    pub(crate) async fn load(&mut self) -> Result<Vec<LiveTaskView>, StoreError> {
         let Some(log) = self.storage.journal.log() else { return Ok(Vec::new()) };
         let (head, mut scheduler) = log.restore(self.resources.ids.seed()).await?;
         scheduler.collect_ended();
@@ -138,7 +138,7 @@ impl Engine {
     }
 
     /// Looks at all tasks once: the attempts so far, and what runs.
-    async fn scan_tasks(&mut self) -> Result<Vec<TaskView>, StoreError> {
+    async fn scan_tasks(&mut self) -> Result<Vec<LiveTaskView>, StoreError> {
         self.runs.forget_elsewhere();
         let (mut tried, mut running) = (Vec::new(), Vec::new());
         for view in self.scheduler.tasks().filter(|view| view.attempts > 0) {
@@ -164,7 +164,7 @@ impl Engine {
         let running = self.load().await?;
         let now = self.clock.now();
         for (task, fence) in self.runs.attempts() {
-            let is_live = |view: &TaskView| view.running.as_ref().is_some_and(|run| run.fence == fence);
+            let is_live = |view: &LiveTaskView| view.running.as_ref().is_some_and(|run| run.fence == fence);
             if !running.iter().any(|view| view.id == task && is_live(view)) {
                 self.runs.remove(task, Stopped::Revoked);
             }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use laneway_core::{
-    Backoff, Block, Command, Event, Owner, ReplicaId, Scheduler, TaskId, TaskView, Timestamp,
+    Backoff, Block, Command, Event, LiveTaskView, Owner, ReplicaId, Scheduler, TaskId, Timestamp,
 };
 use laneway_store::{Batch as StoredBatch, ErrorKind, Head, Log, StoreError, Version};
 
@@ -46,7 +46,7 @@ impl Engine {
     fn begin(&mut self) {
         let Some(replica) = &mut self.replica else { return };
         replica.rollback.begin(&self.scheduler);
-        let tasks: Vec<TaskView> = self.scheduler.tasks().collect();
+        let tasks: Vec<LiveTaskView> = self.scheduler.tasks().collect();
         replica.begin(tasks.iter());
         replica.follower.has_read(self.storage.head.version);
     }
@@ -173,7 +173,8 @@ impl Engine {
         if self.callers.waiters.is_empty() {
             return;
         }
-        let views: HashMap<TaskId, &TaskView> = batch.departed.iter().map(|view| (view.id, view)).collect();
+        let views: HashMap<TaskId, &LiveTaskView> =
+            batch.departed.iter().map(|view| (view.id, view)).collect();
         for event in &batch.events {
             let Event::Ended { task, end } = event else { continue };
             let Some(waiters) = self.callers.waiters.remove(task) else { continue };
@@ -193,11 +194,11 @@ impl Engine {
 
     /// Starts what was granted to us in batches that we have not read.
     fn start_missed(&mut self) {
-        let is_missed = |view: &TaskView| {
+        let is_missed = |view: &LiveTaskView| {
             let run = view.running.as_ref().filter(|run| run.owner == self.owner() && !view.is_slot());
             run.is_some_and(|run| self.runs.get(view.id, run.fence).is_none())
         };
-        let missed: Vec<TaskView> = self.scheduler.tasks().filter(is_missed).collect();
+        let missed: Vec<LiveTaskView> = self.scheduler.tasks().filter(is_missed).collect();
         for view in missed {
             self.start_view(&view, self.scheduler.now());
         }
@@ -205,7 +206,7 @@ impl Engine {
     }
 
     /// Starts an attempt that is ours by the log.
-    pub(crate) fn start_view(&mut self, view: &TaskView, now: Timestamp) {
+    pub(crate) fn start_view(&mut self, view: &LiveTaskView, now: Timestamp) {
         let Some(run) = &view.running else { return };
         let settings = view.lanes.first().map(|home| self.scheduler.settings_for(home));
         let lease = settings.map_or(run.lease_until.since(run.started), |settings| settings.lease);
@@ -247,7 +248,8 @@ impl Engine {
         }
         let lost_work = self.lost_work(&before);
         let LostWork { asked, ended } = lost_work;
-        let is_lost = |view: &TaskView| self.scheduler.task(view.id).is_none() && !asked.contains(&view.id);
+        let is_lost =
+            |view: &LiveTaskView| self.scheduler.task(view.id).is_none() && !asked.contains(&view.id);
         let lost = before.tasks().filter(is_lost).map(|view| view.id).collect();
         let sorted = |tasks: &HashSet<TaskId>| {
             let mut tasks: Vec<TaskId> = tasks.iter().copied().collect();

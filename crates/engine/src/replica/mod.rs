@@ -33,7 +33,7 @@ pub(crate) mod store_clock;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use laneway_core::{Command, Event, Fence, Millis, Owner, ReplicaId, Reply, TaskId, TaskView, Timestamp};
+use laneway_core::{Command, Event, Fence, LiveTaskView, Millis, Owner, ReplicaId, Reply, TaskId, Timestamp};
 use laneway_store::{BatchId, StoreError};
 use tokio::time::Instant;
 
@@ -191,7 +191,7 @@ impl Replica {
     }
 
     /// Starts from a state. Nothing is known of earlier appends.
-    pub(crate) fn begin<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskView>) {
+    pub(crate) fn begin<'a>(&mut self, tasks: impl Iterator<Item = &'a LiveTaskView>) {
         self.others.clear();
         self.bound = 0;
         self.remote_batches += 1;

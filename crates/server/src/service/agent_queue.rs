@@ -1,7 +1,7 @@
 //! Agents and their queues: list, show, clear, release.
 
 use laneway_config::{AgentConfig, Runner};
-use laneway_core::{LaneName, Scheduler, Source, TaskView as Live};
+use laneway_core::{LaneName, LiveTaskView as Live, Scheduler, Source};
 use laneway_protocol::{
     AgentView, At, ClearedQueue, Execution, Page, QueueView, ReleasedQueue, source_word, status_word,
 };

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use laneway_core::{End, Event, Fence, Millis, Name, Owner, Retry, TaskId, TaskSpec, TaskView, Timestamp};
+use laneway_core::{
+    End, Event, Fence, LiveTaskView, Millis, Name, Owner, Retry, TaskId, TaskSpec, Timestamp,
+};
 use laneway_engine::{Error, Filter, RunError, Subscription, TaskHandle, Update};
 use laneway_protocol::{At, Code, SlotAnswer, SlotRequest};
 use tokio::sync::oneshot;
@@ -125,7 +127,7 @@ async fn abandon(app: &App, id: TaskId) {
 }
 
 /// Whether a task holds a slot for a caller, or waits for one.
-pub(crate) fn is_held(view: &TaskView) -> bool {
+pub(crate) fn is_held(view: &LiveTaskView) -> bool {
     view.owner.as_ref().and_then(Owner::worker).is_some()
 }
 

@@ -1,6 +1,6 @@
 //! Tasks as clients see them.
 
-use laneway_core::{BlobId, Blocker, End, Explanation, LaneName, TaskView as Live, Timestamp};
+use laneway_core::{BlobId, Blocker, End, Explanation, LaneName, LiveTaskView as Live, Timestamp};
 use laneway_engine::{Handle, Standing};
 use laneway_protocol::{At, BlockerView, TaskView, cancel_reason, end_word, source_word, status_word};
 use laneway_store::Finished;
