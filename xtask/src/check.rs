@@ -17,7 +17,7 @@ pub(crate) fn test() -> Result<(), String> {
 
 /// The cheap checks first, then the tests, then the documentation.
 pub(crate) fn check() -> Result<(), String> {
-    tidy::tidy(&root(), false)?;
+    tidy::tidy(&root())?;
     run("cargo", &["fmt", "--all", "--check"], &[])?;
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     run("cargo", &lints, &[])?;

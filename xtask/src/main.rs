@@ -24,7 +24,7 @@ cargo xtask <chore>
 Before a change lands
   check             tidy, format, lints, tests, documentation: everything that must pass
   test [dashboard|sdk]  every test, or only those of the dashboard or the SDKs
-  tidy [--update]   words, sentences, folders, links and names; --update lowers xtask/tidy-baseline.txt
+  tidy              words, sentences, folders, links and names
   api               checks a running server against its OpenAPI document
   mcp               tests the server with the official MCP clients in Python and TypeScript
 
@@ -58,8 +58,7 @@ fn main() -> ExitCode {
         ["test"] => check::test(),
         ["test", "dashboard"] => dashboard::test(),
         ["test", "sdk"] => sdk::test(),
-        ["tidy"] => tidy::tidy(&chore::root(), false),
-        ["tidy", "--update"] => tidy::tidy(&chore::root(), true),
+        ["tidy"] => tidy::tidy(&chore::root()),
         ["api"] => api::check(),
         ["mcp"] => mcp::test(),
         ["sim", ref words @ ..] => sim::run_seeds(words),

@@ -1,6 +1,6 @@
 //! A condition is an `if`, and not a `match` on a bool.
 
-use super::{Problem, area, tree::Tree};
+use super::{Problem, tree::Tree};
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -8,7 +8,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         for (index, line) in text.lines().enumerate().filter(|(_, line)| has_bool_arm(line)) {
             problems.push(Problem {
                 rule: "bool-match",
-                area: area(path),
                 place: format!("{path}:{}", index + 1),
                 detail: format!("{}; write: if", line.trim()),
             });

@@ -1,6 +1,6 @@
 //! What ships does not depend on what checks it, except in its tests.
 
-use super::{Problem, area, tree::Tree};
+use super::{Problem, tree::Tree};
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let manifests = |group: &'static str| {
@@ -21,7 +21,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
             if is_shipped && tools.contains(&name) {
                 problems.push(Problem {
                     rule: "dependency",
-                    area: area(path),
                     place: format!("{path}:{}", index + 1),
                     detail: format!("{name} is a tool; only tests may depend on it"),
                 });

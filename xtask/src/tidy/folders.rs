@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Problem, area, tree::Tree};
+use super::{Problem, tree::Tree};
 
 const FILES_MAX: usize = 20;
 
@@ -16,7 +16,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     crowded
         .map(|(folder, count)| Problem {
             rule: "folder",
-            area: area(&format!("{folder}/")),
             place: folder.to_owned(),
             detail: format!("{count} files, at most {FILES_MAX}"),
         })

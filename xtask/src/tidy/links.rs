@@ -1,6 +1,6 @@
 //! Relative links of pages that lead nowhere.
 
-use super::{Problem, area, tree::Tree};
+use super::{Problem, tree::Tree};
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -9,7 +9,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
             for target in targets(line).filter(|target| !tree.has(&resolve(path, target))) {
                 problems.push(Problem {
                     rule: "link",
-                    area: area(path),
                     place: format!("{path}:{}", index + 1),
                     detail: format!("{target} does not exist"),
                 });

@@ -1,6 +1,6 @@
 //! Paths in the pages that a newcomer reads first, and names of source files in the comments of a crate: every one exists.
 
-use super::{Problem, area, tree::Tree};
+use super::{Problem, tree::Tree};
 
 const PAGES: [&str; 4] = ["README.md", "ARCHITECTURE.md", "GLOSSARY.md", "CONTRIBUTING.md"];
 /// A path may be written from the root, or from the sources of one of these crates.
@@ -14,7 +14,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
                 if !exists(tree, token) {
                     problems.push(Problem {
                         rule: "path",
-                        area: area(path),
                         place: format!("{path}:{}", index + 1),
                         detail: format!("{token} does not exist"),
                     });
@@ -28,14 +27,14 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
 
 /// The source files that the comments of a crate name, and that it does not have.
 fn unknown_sources(tree: &Tree, path: &str, text: &str) -> Vec<Problem> {
-    let area = area(path);
-    if !path.ends_with(".rs") || !tree.has(&format!("{area}/Cargo.toml")) {
+    let package: String = path.split('/').take(2).collect::<Vec<_>>().join("/");
+    if !path.ends_with(".rs") || !tree.has(&format!("{package}/Cargo.toml")) {
         return Vec::new();
     }
     let is_comment = |line: &&str| line.starts_with("///") || line.starts_with("//!");
     let is_own = |token: &str| {
         let suffix = format!("/{token}");
-        tree.paths.iter().any(|path| path.starts_with(&format!("{area}/")) && path.ends_with(&suffix))
+        tree.paths.iter().any(|path| path.starts_with(&format!("{package}/")) && path.ends_with(&suffix))
     };
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -45,7 +44,6 @@ fn unknown_sources(tree: &Tree, path: &str, text: &str) -> Vec<Problem> {
             if !is_own(token) && !tree.has(token) && !tree.has(&format!("crates/{token}")) {
                 problems.push(Problem {
                     rule: "path",
-                    area: area.clone(),
                     place: format!("{path}:{}", index + 1),
                     detail: format!("{token} does not exist"),
                 });

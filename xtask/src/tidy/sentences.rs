@@ -1,6 +1,6 @@
 //! Sentences that are too long to be read once.
 
-use super::{Problem, area, prose::paragraphs, tree::Tree};
+use super::{Problem, prose::paragraphs, tree::Tree};
 
 /// The pages that a newcomer reads first have a stricter bound.
 const FIRST_PAGES: [&str; 3] = ["README.md", "ARCHITECTURE.md", "GLOSSARY.md"];
@@ -19,7 +19,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
                     let start: String = sentence.chars().take(60).collect();
                     problems.push(Problem {
                         rule: "sentence",
-                        area: area(path),
                         place: format!("{path}:{line}"),
                         detail: format!("{count} words, at most {words_max}: {start}…"),
                     });

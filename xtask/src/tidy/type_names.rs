@@ -28,7 +28,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     places.retain(|name, places| places.len() > 1 && !SHARED.iter().any(|(shared, _)| shared == name));
     let problem = |(name, places): (&str, Vec<String>)| Problem {
         rule: "type-name",
-        area: "workspace".to_owned(),
         place: places.join(" "),
         detail: format!("{name} is {} public types", places.len()),
     };

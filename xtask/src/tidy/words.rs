@@ -1,6 +1,6 @@
 //! Words that have a plainer form, and words that the glossary replaces, in texts and in the names of files.
 
-use super::{Problem, area, tree::Tree};
+use super::{Problem, tree::Tree};
 
 const WORDS: [(&str, &str); 9] = [
     ("whoever", "name the actor"),
@@ -32,7 +32,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
             for (word, instead) in found(path, line) {
                 problems.push(Problem {
                     rule: "word",
-                    area: area(path),
                     place: format!("{path}:{}", index + 1),
                     detail: format!("{word:?}; write: {instead}"),
                 });
@@ -43,7 +42,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         for (word, instead) in found(path, &path.replace(['/', '.', '-', '_'], " ")) {
             problems.push(Problem {
                 rule: "file-name",
-                area: area(path),
                 place: path.to_owned(),
                 detail: format!("{word:?} in a name; write: {instead}"),
             });
