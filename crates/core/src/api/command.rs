@@ -113,6 +113,13 @@ pub enum Command {
         /// Which attempt.
         fence: Fence,
     },
+    /// The store was away until `at`, so no heartbeat could be stored. Renew leases as if a heartbeat came at `at`.
+    RenewLeases {
+        /// Only those of this replica's attempts, because others could store theirs.
+        replica: Option<ReplicaId>,
+        /// When the store was back.
+        at: Timestamp,
+    },
     /// Give every later attempt a fence above this one, because the log has lost attempts.
     RaiseFences {
         /// The highest known fence.

@@ -48,6 +48,7 @@ impl Step<'_> {
             Command::Heartbeat { task, fence } => self.heartbeat(task, fence),
             Command::Finish { task, fence, taken, outcome } => self.finish(task, fence, &taken, outcome),
             Command::Lapse { task, fence } => self.lapse_now(task, fence),
+            Command::RenewLeases { replica, at } => Ok(self.renew_leases(replica, at)),
             Command::RaiseFences { to } => {
                 if to > self.highest_fence() {
                     self.emit(Event::FencesRaised { to });

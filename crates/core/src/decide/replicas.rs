@@ -4,6 +4,7 @@ use crate::api::command::Reply;
 use crate::api::event::{CancelReason, End, Event};
 use crate::api::ids::{Fence, TaskId};
 use crate::api::owner::{Owner, ReplicaId};
+use crate::api::time::Timestamp;
 use crate::scheduler::Scheduler;
 use crate::state::task::{Attempt, LiveTask, TaskIdx};
 use crate::step::Step;
@@ -33,6 +34,28 @@ impl Step<'_> {
         self.unbind(replica);
         for task in bound {
             self.give_up(task);
+        }
+        Reply::Done
+    }
+
+    /// No heartbeat could be stored until `at`: renews the leases of all attempts, or of this replica's.
+    pub(super) fn renew_leases(&mut self, replica: Option<ReplicaId>, at: Timestamp) -> Reply {
+        let is_meant = |attempt: &Attempt| {
+            attempt.stopping.is_none()
+                && replica.is_none_or(|replica| attempt.owner == Owner::Replica(replica))
+        };
+        let running = self.state.tasks.running.iter().map(|(_, idx)| &self.state.tasks[idx]);
+        let meant =
+            running.filter_map(|task| Some((task.id, task.attempt().filter(|attempt| is_meant(attempt))?)));
+        let renewed: Vec<Event> = meant
+            .map(|(task, attempt)| Event::Renewed {
+                task,
+                fence: attempt.fence,
+                lease_until: at + attempt.lease,
+            })
+            .collect();
+        for event in renewed {
+            self.emit(event);
         }
         Reply::Done
     }

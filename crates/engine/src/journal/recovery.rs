@@ -258,31 +258,19 @@ impl Engine {
     }
 }
 
-/// The most steps in which the time of an outage is made up.
-const OUTAGE_STEPS_MAX: u32 = 1000;
-
 impl Engine {
-    /// Makes up for the time of an outage step by step: runs here were alive, but their heartbeats could not be stored. If the
-    /// time jumped, every lease would lapse. Deferred reports come first.
+    /// Decides the deferred reports and renews leases, all at the time before the outage. If the time jumped first, every
+    /// lease would lapse.
     ///
-    /// `is_silent`: no other replica appended, so the store was away for them too, and their runs get heartbeats as well.
+    /// `is_silent`: no other replica appended, so the store was away for them too, and their leases are renewed as well.
     async fn live_through_outage(&mut self, is_silent: bool) {
-        let (now, mut at) = (self.clock.now(), self.scheduler.now());
+        let replica = (!is_silent).then_some(self.resources.id);
+        let renew = Command::RenewLeases { replica, at: self.clock.now() };
         let mut requests = std::mem::take(&mut self.storage.deferred);
-        for _ in 0..OUTAGE_STEPS_MAX {
-            let (signs, least) = self.heartbeats(is_silent);
-            if at >= now || signs.is_empty() && requests.is_empty() {
-                break;
-            }
-            requests.extend(signs.into_iter().map(|command| Request::new(command, ReplyTo::NoCaller)));
-            self.clock.hold(Some(at));
-            self.decide_and_store(&mut requests).await;
-            self.clock.hold(None);
-            if self.storage.outage.is_some() || self.storage.broken.is_some() {
-                return;
-            }
-            at = (at + least).min(now);
-        }
+        requests.push(Request::new(renew, ReplyTo::NoCaller));
+        self.clock.hold(Some(self.scheduler.now()));
+        self.decide_and_store(&mut requests).await;
+        self.clock.hold(None);
         self.storage.deferred.extend(requests);
     }
 }

@@ -149,24 +149,6 @@ impl Engine {
     pub(crate) fn remote_batches(&self) -> u64 {
         self.replica.as_ref().map_or(0, |replica| replica.remote_batches)
     }
-
-    /// Heartbeats of what runs here, and the shortest time until the next. `is_for_all`: of everything that runs, because no
-    /// replica could reach the store.
-    pub(crate) fn heartbeats(&self, is_for_all: bool) -> (Vec<Command>, Millis) {
-        if self.replica.is_none() || !is_for_all {
-            return self.runs.heartbeats();
-        }
-        let mut signs = Vec::new();
-        let mut least = Millis::MAX;
-        for view in self.scheduler.tasks() {
-            let Some(run) = &view.running else { continue };
-            // A worker may have asked for a lease of its own.
-            let lease = run.lease_until.since(self.scheduler.now());
-            least = least.min(Millis((lease.0 / 3).max(1)));
-            signs.push(Command::Heartbeat { task: view.id, fence: run.fence });
-        }
-        (signs, least)
-    }
 }
 
 impl Replica {

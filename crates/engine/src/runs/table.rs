@@ -96,13 +96,6 @@ impl Runs {
         self.next_renewal
     }
 
-    /// Heartbeats of everything that runs here, and how long they last at the least before the next.
-    pub(crate) fn heartbeats(&self) -> (Vec<Command>, Millis) {
-        let beat = |(task, run): (&TaskId, &Run)| Command::Heartbeat { task: *task, fence: run.fence };
-        let least = self.here.values().map(|run| third(run.lease)).min().unwrap_or(Millis::MAX);
-        (self.here.iter().map(beat).collect(), least)
-    }
-
     /// The heartbeats that are due.
     pub(crate) fn renewals(&mut self, now: Timestamp) -> Vec<Command> {
         if self.next_renewal.is_none_or(|next| next > now) {
