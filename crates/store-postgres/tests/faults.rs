@@ -151,14 +151,14 @@ async fn a_postgres_that_was_killed_is_away_and_then_back_with_everything() {
 #[tokio::test]
 async fn a_notification_that_is_lost_is_not_missed_for_long() {
     let postgres = shared();
-    let log = open(&postgres.url(), "hints").await;
+    let log = open(&postgres.url(), "unheard").await;
     let head = log.append(Head::EMPTY, &entry(1)).await.unwrap();
     let tail = tokio::spawn({
         let store = Arc::clone(log.store());
         async move { store.tail(Version(1)).await }
     });
     // Appended as the store does it, but for the hint.
-    let sql = "UPDATE laneway_hints.head SET version = 2, batch = decode(lpad('2', 32, '0'), 'hex')";
+    let sql = "UPDATE laneway_unheard.head SET version = 2, batch = decode(lpad('2', 32, '0'), 'hex')";
     connect(&postgres).await.batch_execute(sql).await.unwrap();
     assert_eq!(tail.await.unwrap(), Ok(Version(2)));
     assert_eq!(head.version, Version(1));
@@ -185,12 +185,12 @@ async fn a_table_that_is_locked_is_away_after_a_while_and_a_snapshot_half_saved_
 #[tokio::test]
 async fn a_log_that_came_back_older_is_noticed_by_everybody() {
     let postgres = shared();
-    let log = open(&postgres.url(), "older").await;
+    let log = open(&postgres.url(), "restored").await;
     let second = log.append(log.append(Head::EMPTY, &entry(1)).await.unwrap(), &entry(2)).await.unwrap();
     let fourth = log.append(log.append(second, &entry(3)).await.unwrap(), &entry(4)).await.unwrap();
     // As if it were restored from a backup.
-    let back = "DELETE FROM laneway_older.log WHERE version > 2;
-                UPDATE laneway_older.head SET version = 2, batch = decode(lpad('2', 32, '0'), 'hex')";
+    let back = "DELETE FROM laneway_restored.log WHERE version > 2;
+                UPDATE laneway_restored.head SET version = 2, batch = decode(lpad('2', 32, '0'), 'hex')";
     connect(&postgres).await.batch_execute(back).await.unwrap();
     assert_eq!(kind(log.append(fourth, &entry(5)).await), Err(ErrorKind::Conflict));
     assert_eq!(kind(log.read(fourth).await), Err(ErrorKind::Conflict));
