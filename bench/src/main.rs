@@ -59,6 +59,7 @@ fn measure(word: &str) -> Result<bool, Failed> {
     for lanes in [1, 6] {
         noops::measure(&mut table, lanes)?;
     }
+    noops::from_many_callers(&mut table)?;
     counts::measure(&mut table)?;
     timing::fan_out(&mut table)?;
     timing::idle(&mut table)?;

@@ -1,4 +1,4 @@
-//! A hundred thousand no-op tasks in one lane of eight slots, or in six such lanes.
+//! A hundred thousand no-op tasks in one lane of eight slots, in six such lanes, or from 256 callers in a lane of 50.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +15,8 @@ use tokio::sync::{Notify, Semaphore};
 use tower::limit::ConcurrencyLimitLayer;
 
 use crate::Failed;
+use crate::compare::queue::{Kind, Queue};
+use crate::compare::workloads::{self, WIDTH as WIDE};
 use crate::lanes;
 use crate::table::{Bound, ROUNDS, Table};
 
@@ -49,9 +51,34 @@ pub fn measure(table: &mut Table, count: usize) -> Result<(), Failed> {
             table.add(&names[2], "k/s", &apalis, Bound::None);
         }
         table.add(&names[3], "k/s", &threads, Bound::None);
-        table.add(&names[4], "k/s", &scaling, Bound::AtLeast(0.8));
+        table.add(&names[4], "k/s", &scaling, Bound::None);
     }
     Ok(())
+}
+
+/// Many callers at once, each of which waits for the acceptance of its task before it submits the next.
+pub fn from_many_callers(table: &mut Table) -> Result<(), Failed> {
+    let name = |other: &str| format!("no-ops, 256 callers, lane of {WIDE}, {other}");
+    let names = [name("apalis"), name("two threads, one thread")];
+    if names.iter().any(|name| table.wants(name)) {
+        let (mut apalis, mut scaling) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let ours = contended(1, Kind::Memory)?;
+            apalis.push((ours, contended(1, Kind::Apalis)?));
+            scaling.push((contended(2, Kind::Memory)?, ours));
+        }
+        table.add(&names[0], "k/s", &apalis, Bound::AtLeast(1.0));
+        table.add(&names[1], "k/s", &scaling, Bound::AtLeast(0.8));
+    }
+    Ok(())
+}
+
+/// Thousands of tasks a second, without the setup.
+fn contended(threads: usize, kind: Kind<'_>) -> Result<f64, Failed> {
+    lanes::runtime(threads)?.block_on(async {
+        let queue = Queue::open(kind, WIDE, 0).await?;
+        workloads::no_ops(&queue, TASKS).await
+    })
 }
 
 /// Thousands of tasks a second, without the setup.
