@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use laneway_protocol::Code;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, Request, Response, Url};
 use serde::Serialize;
@@ -32,7 +33,7 @@ impl ApiCall {
         path: impl IntoIterator<Item = &'a str>,
     ) -> ApiCall {
         let is_safe = method == Method::GET;
-        let request = url_of(&client.base, path).map(|url| {
+        let request = url_of(client.servers.base(), path).map(|url| {
             let mut request = Request::new(method, url);
             *request.timeout_mut() = Some(client.timeout);
             request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -125,13 +126,9 @@ impl ApiCall {
 
     async fn bytes(self) -> Result<(u16, Vec<u8>), Error> {
         let mut tried = 0;
-        let url = self.client.url().to_owned();
         let request = self.request?;
         loop {
-            // Bodies here are bytes, which can always be copied.
-            let copy = request.try_clone();
-            let copy = copy.ok_or_else(|| Error::Invalid("a body that streams cannot be sent".to_owned()))?;
-            let error = match exchange(&self.client, &url, copy, self.also_ok).await {
+            let error = match exchange(&self.client, &request, self.also_ok).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -145,31 +142,49 @@ impl ApiCall {
 
     /// Sends the request and leaves the body to the caller: for streams.
     pub(crate) async fn open(self) -> Result<Response, Error> {
-        let url = self.client.url().to_owned();
-        let response = self.client.http.execute(self.request?).await;
-        let response = response.map_err(|error| Error::of_transport(&url, error))?;
+        let (used, url, response) = execute(&self.client, &self.request?).await?;
         if response.status().is_success() {
             return Ok(response);
         }
         let status = response.status().as_u16();
-        Err(Error::of_answer(status, &read(&url, response).await?))
+        Err(left(&self.client, used, Error::of_answer(status, &read(&url, response).await?)))
     }
 }
 
-async fn exchange(
-    client: &Client,
-    url: &str,
-    request: Request,
-    also_ok: Option<u16>,
-) -> Result<(u16, Vec<u8>), Error> {
-    let response = client.http.execute(request).await;
-    let response = response.map_err(|error| Error::of_transport(url, error))?;
+async fn exchange(client: &Client, request: &Request, also_ok: Option<u16>) -> Result<(u16, Vec<u8>), Error> {
+    let (used, url, response) = execute(client, request).await?;
     let status = response.status();
-    let body = read(url, response).await?;
+    let body = read(&url, response).await.map_err(|error| left(client, used, error))?;
     if status.is_success() || also_ok == Some(status.as_u16()) {
         return Ok((status.as_u16(), body));
     }
-    Err(Error::of_answer(status.as_u16(), &body))
+    Err(left(client, used, Error::of_answer(status.as_u16(), &body)))
+}
+
+/// Sends the request to the address in use, and to each other one in turn while no server got it. Returns which one answers.
+async fn execute(client: &Client, request: &Request) -> Result<(usize, String, Response), Error> {
+    let mut others = client.servers.count() - 1;
+    loop {
+        // Bodies here are bytes, which can always be copied.
+        let copy = request.try_clone();
+        let mut copy = copy.ok_or_else(|| Error::Invalid("a body that streams cannot be sent".to_owned()))?;
+        let (used, url) = client.servers.direct(&mut copy);
+        match client.http.execute(copy).await {
+            Ok(response) => return Ok((used, url, response)),
+            Err(error) => match left(client, used, Error::of_transport(&url, error)) {
+                Error::Unreachable { .. } if others > 0 => others -= 1,
+                error => return Err(error),
+            },
+        }
+    }
+}
+
+/// Goes on with the next address if the server is away.
+fn left(client: &Client, used: usize, error: Error) -> Error {
+    if error.is_away() && error.code() != Some(Code::RateLimited) {
+        client.servers.leave(used);
+    }
+    error
 }
 
 async fn read(url: &str, mut response: Response) -> Result<Vec<u8>, Error> {

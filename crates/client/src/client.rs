@@ -3,10 +3,11 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::{Method, Url};
+use reqwest::{Method, Request, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,25 +19,76 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an ordinary call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A client of one server. Clones share their connections.
+/// A client of a server, or of the replicas of one. Clones share their connections.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) http: reqwest::Client,
-    pub(crate) base: Arc<Url>,
+    pub(crate) servers: Arc<Servers>,
     pub(crate) retry: RetryPolicy,
     pub(crate) timeout: Duration,
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("url", &self.base.as_str()).finish_non_exhaustive()
+        f.debug_struct("Client").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+/// The addresses of the replicas, and the one in use.
+pub(crate) struct Servers {
+    all: Vec<Url>,
+    current: AtomicUsize,
+}
+
+impl Servers {
+    fn new(addresses: &str) -> Result<Servers, Error> {
+        let all = addresses.split(',').map(address).collect::<Result<_, _>>()?;
+        Ok(Servers { all, current: AtomicUsize::new(0) })
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn current(&self) -> usize {
+        self.current.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn base(&self) -> &Url {
+        &self.all[self.current()]
+    }
+
+    /// Goes on with the next address, unless another request has done so already.
+    pub(crate) fn leave(&self, used: usize) {
+        let next = (used + 1) % self.all.len();
+        // If that fails, another request has done so.
+        let _moved = self.current.compare_exchange(used, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Sends a request to the address in use, whatever address it was made for. Returns that address and its place.
+    pub(crate) fn direct(&self, request: &mut Request) -> (usize, String) {
+        let used = self.current();
+        let paths = self.all.iter().filter_map(|base| request.url().as_str().strip_prefix(base.as_str()));
+        // The path below one address is the path below each.
+        let path = paths.min_by_key(|path| path.len());
+        let url = path.and_then(|path| Url::parse(&format!("{}{path}", self.all[used])).ok());
+        if let Some(url) = url {
+            *request.url_mut() = url;
+        }
+        (used, self.url(used).to_owned())
+    }
+
+    fn url(&self, place: usize) -> &str {
+        self.all[place].as_str().trim_end_matches('/')
     }
 }
 
 impl Client {
     /// The server at `url` (`http://host:port`, or with a path under which a proxy serves it), asked with this token.
+    ///
+    /// `url` may name several replicas, with commas between them. When one is away, the client goes on with the next.
     pub fn new(url: &str, token: Option<&str>) -> Result<Client, Error> {
-        let base = address(url)?;
+        let servers = Servers::new(url)?;
         let mut headers = HeaderMap::new();
         if let Some(token) = token {
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
@@ -53,12 +105,12 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .default_headers(headers)
             .user_agent(concat!("laneway-client/", env!("CARGO_PKG_VERSION")));
-        if is_this_machine(&base) {
+        if servers.all.iter().all(is_this_machine) {
             http = http.no_proxy();
         }
         let http = http.build();
         let http = http.map_err(|error| Error::Invalid(format!("cannot make an HTTP client: {error}")))?;
-        Ok(Client { http, base: Arc::new(base), retry: RetryPolicy::default(), timeout: CALL_TIMEOUT })
+        Ok(Client { http, servers: Arc::new(servers), retry: RetryPolicy::default(), timeout: CALL_TIMEOUT })
     }
 
     /// Repeats calls where that is safe.
@@ -76,9 +128,9 @@ impl Client {
         self
     }
 
-    /// The server's address.
+    /// The server's address; of several, the one in use.
     pub fn url(&self) -> &str {
-        self.base.as_str().trim_end_matches('/')
+        self.servers.url(self.servers.current())
     }
 
     /// Any call: a method and the parts of a path, which need no encoding.
@@ -177,5 +229,12 @@ mod tests {
         assert_eq!(client.url(), "https://host/laneway");
         assert!(!format!("{client:?}").contains("secret"));
         assert!(Client::new("http://host", Some("two\nlines")).is_err());
+        assert!(Client::new("http://a,", None).is_err());
+        let several = Client::new("http://a:1, http://b:2/queue", None).unwrap();
+        assert_eq!(several.url(), "http://a:1");
+        several.servers.leave(0);
+        // Another request has found out before, so this one moves nothing.
+        several.servers.leave(0);
+        assert_eq!(several.url(), "http://b:2/queue");
     }
 }

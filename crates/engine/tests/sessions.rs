@@ -108,7 +108,7 @@ async fn a_running_turn_takes_steering_at_a_tool_boundary() {
 }
 
 fn takes_steering(open: bool, taken: Option<Vec<MessageId>>) -> HeartbeatReport {
-    HeartbeatReport { takes_steering: Some(open), taken, progress: None }
+    HeartbeatReport { takes_steering: Some(open), taken, ..HeartbeatReport::default() }
 }
 
 #[tokio::test(start_paused = true)]

@@ -89,6 +89,12 @@ event_data! {
         cancel: Option<String>,
     }
 
+    /// What an attempt has used so far.
+    UsageEvent {
+        /// The report.
+        usage: Value,
+    }
+
     /// The priority of a task has changed.
     BoostedEvent {
         /// The number of levels.
@@ -143,18 +149,39 @@ event_data! {
     /// An event of a task.
     TaskEvent {}
 
-    /// A task waits for a worker.
+    /// A task of an external or hybrid lane was accepted.
     ExternalPendingEvent {
         /// The kind.
         kind: String,
         /// The home lane.
         lane: String,
+        /// The session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+        /// The payload.
+        #[serde(default)]
+        payload: Value,
+        /// How long an attempt may take.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u64>,
+        /// How long the task may wait for a worker.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remaining_ms: Option<u64>,
     }
 
-    /// A worker has finished a task.
+    /// A task of an external or hybrid lane has ended.
     ExternalCompletedEvent {
         /// Whether the attempt succeeded.
         success: bool,
+        /// The kind.
+        #[serde(default)]
+        kind: String,
+        /// The home lane.
+        #[serde(default)]
+        lane: String,
+        /// The session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
     }
 
     /// A task failed for good.

@@ -8,7 +8,7 @@ use crate::event_data::{
     AcceptedEvent, AlertEvent, BoostedEvent, CancelledEvent, ChangedEvent, CompletedEvent, ConfiguredEvent,
     DeadLetteredEvent, DeltaEvent, EndedEvent, ExternalCompletedEvent, ExternalPendingEvent, FailedEvent,
     GapEvent, GroupEvent, LaneEvent, MessageEvent, NoticeEvent, PlaceEvent, PressureEvent, ProgressEvent,
-    RetryingEvent, ScheduleFiredEvent, StartedEvent, TaskEvent, TurnEvent,
+    RetryingEvent, ScheduleFiredEvent, StartedEvent, TaskEvent, TurnEvent, UsageEvent,
 };
 use crate::problem::Problem;
 use crate::sessions::MessageAnswer;
@@ -74,6 +74,8 @@ events! {
     Delta(DeltaEvent) = "delta",
     /// The progress that an attempt reports.
     Progress(ProgressEvent) = "progress",
+    /// What an attempt has used so far.
+    Usage(UsageEvent) = "usage",
     /// The running turn has taken up these messages.
     Steered(TurnEvent) = "steered",
     /// The priority of a task has changed.
@@ -110,7 +112,7 @@ events! {
     Drained(LaneEvent) = "drained",
     /// A task waits for a worker.
     ExternalTaskPending(ExternalPendingEvent) = "external_task_pending",
-    /// A worker has finished a task.
+    /// A task of an external or hybrid lane has ended.
     ExternalTaskCompleted(ExternalCompletedEvent) = "external_task_completed",
     /// A task failed for good and is kept as a dead letter.
     DeadLettered(DeadLetteredEvent) = "dead_lettered",

@@ -82,7 +82,7 @@ pub struct ClaimedTask {
 }
 
 /// A heartbeat.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatBody {
     /// The fence of the attempt.
@@ -90,6 +90,12 @@ pub struct HeartbeatBody {
     /// The progress, for clients that watch the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Value>,
+    /// More of the text that the attempt produces, for clients that watch the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<String>,
+    /// What the attempt has used so far, such as tokens, for clients that watch the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Value>,
     /// Whether the turn takes steering from now on. Only for turns of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes_steering: Option<bool>,
@@ -120,9 +126,15 @@ pub struct SteeringView {
     pub id: String,
     /// The text.
     pub text: String,
+    /// The id of the sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
     /// The name of the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_name: Option<String>,
+    /// The channel's own id of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
 }
 
 /// The end of an attempt.
@@ -214,6 +226,9 @@ pub struct DeadLetterView {
     pub id: String,
     /// Its home lane.
     pub lane: String,
+    /// The session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// The kind.
     pub kind: String,
     /// The payload.
@@ -233,6 +248,9 @@ pub struct LettersSelector {
     /// Tasks with this home lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
+    /// Tasks of this session, also of its tool lanes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// Tasks of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,

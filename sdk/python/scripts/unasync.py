@@ -16,14 +16,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent / "src" / "laneway"
 BY_HAND = {"leases.py", "slots.py"}
 WORDS = [
-    (r"\bAsync(Transport|Turn|Agent|Lane|Session|Slot|Leases|External|Client|HTTPTransport|Carrier|Gathering|NetworkBackend|NetworkStream|ConnectionPool)\b", r"\1"),
+    (r"\bAsync(Transport|Turn|Agent|Lane|Session|Slot|Leases|External|Client|HTTPTransport|Carrier|Gathering|NetworkBackend|NetworkStream|ConnectionPool|EventStream)\b", r"\1"),
     (r"\bAsyncGenerator, Generator\b", "Generator"),
-    (r"\bAsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
+    (r"\bAsyncGenerator\[([\w\[\]]+), None\]", r"Generator[\1, None, None]"),
     (r"\bAsyncGenerator\b", "Generator"),
     (r"\basync (def|for|with) ", r"\1 "),
     (r"\bawait ", ""),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
+    (r"\b__aiter__\b", "__iter__"),
+    (r"\b__anext__\b", "__next__"),
     (r"\bAnyIOBackend\b", "SyncBackend"),
     (r"\baclose\b", "close"),
     (r"\baclosing\b", "closing"),

@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Union
 
 import pytest
 
@@ -88,7 +88,7 @@ def restarting(tmp_path: Path) -> Iterator[Restarting]:
     server.close()
 
 
-def run(url: str, test: Callable[[AsyncClient], Awaitable[T]], **how: Any) -> T:
+def run(url: Union[str, list[str]], test: Callable[[AsyncClient], Awaitable[T]], **how: Any) -> T:
     """Runs an asynchronous test with a client."""
     import asyncio
 

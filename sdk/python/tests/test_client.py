@@ -6,9 +6,9 @@ import asyncio
 import uuid
 
 import pytest
-from conftest import run
+from conftest import CONFIG, run
 
-from laneway import AsyncClient, Client, Local, errors, events
+from laneway import AsyncClient, Client, Laneway, Local, Retry, Unreachable, errors, events
 
 
 def fresh(word: str) -> str:
@@ -183,23 +183,68 @@ def test_a_missing_server_is_unreachable(client: Client) -> None:
         missing.status()
 
 
-def test_a_client_gets_the_events_of_a_lane(server: Local) -> None:
+def test_a_stream_of_events_is_open_when_it_is_awaited(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         name = fresh("heard")
-        heard: asyncio.Future[events.Event] = asyncio.get_running_loop().create_future()
-
-        async def listen() -> None:
-            async for event in client.events(lane=name):
-                if event.name == "paused":
-                    heard.set_result(event)
-                    return
-
-        listening = asyncio.ensure_future(listen())
-        while not heard.done():
-            await client.lane(name).pause()
-            await client.lane(name).resume()
-            await asyncio.sleep(0)
-        assert (await heard).data["lane"] == name
-        await listening
+        of_lane = await client.events(lane=name)
+        of_session = await client.session(name).events()
+        await client.lane(name).pause()
+        await client.lane(name).resume()
+        await client.session(name).send("hi", agent="upper")
+        names = [(await of_lane.__anext__()).name for _ in range(3)]
+        assert names[0] == "paused" and "resumed" in names
+        assert (await of_session.__anext__()).name == "message"
+        await of_lane.aclose()
+        await of_session.aclose()
+        # Without `await`, the first event opens it.
+        task = await client.submit("read")
+        assert [event.name async for event in client.task_events(task.id)][-1] == "done"
 
     run(server.url, test)
+
+
+def test_a_synchronous_stream_is_open_when_it_is_returned(client: Client) -> None:
+    name = fresh("heard")
+    with client.events(lane=name) as told:
+        client.lane(name).pause()
+        client.lane(name).resume()
+        names = [next(told).name for _ in range(3)]
+        assert names[0] == "paused" and "resumed" in names
+
+
+MISSING = "http://127.0.0.1:9"
+
+
+def test_a_client_of_several_replicas_goes_on_with_one_that_is_there(server: Local) -> None:
+    never = Retry(limit=0)
+
+    async def test(client: AsyncClient) -> None:
+        # No server got this request, so it may be sent elsewhere although it is not safe to repeat.
+        task = await client.submit("read", 1)
+        assert client.url == server.url
+        assert (await client.wait(task.id)).result == 1
+        async with client.slot(["three"]) as slot:
+            assert slot.fence > 0
+
+    run([MISSING, server.url], test, retry=never)
+    with Client(f"{MISSING}, {server.url}", retry=never) as several, several.events(lane="replicas") as told:
+        several.lane("replicas").pause()
+        assert next(told).name == "paused"
+        several.lane("replicas").resume()
+        with several.slot(["three"]):
+            pass
+    with Client([MISSING, MISSING], retry=never) as alone, pytest.raises(Unreachable) as away:
+        alone.status()
+    assert not away.value.was_sent
+    for wrong in ([], [server.url, "nowhere"], f"{server.url},"):
+        with pytest.raises(ValueError, match="address of a server"):
+            Client(wrong)
+
+
+def test_a_client_goes_on_with_the_next_replica_when_its_own_is_killed() -> None:
+    with Laneway.local(config=CONFIG) as first, Laneway.local(config=CONFIG) as second:
+        with Client([first.url, second.url]) as client:
+            assert client.agent("upper").chat("one", session="s").response == "ONE"
+            first.close()
+            assert client.agent("upper").chat("two", session="s").response == "TWO"
+            assert client.url == second.url

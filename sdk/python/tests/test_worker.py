@@ -79,6 +79,8 @@ def test_failures_are_retried_unless_the_handler_says_not_to(server: Local) -> N
         assert (second.status, second.error, attempts) == ("failed", "never", [1])
         letters = [letter for letter in await client.dead_letters() if letter.kind == "hopeless"]
         assert [letter.error for letter in letters] == ["never"]
+        assert await client.dead_letters(lane="again", kind="hopeless") == letters
+        assert await client.dead_letters(session="unknown") == []
         assert (await client.discard(letters[0].id)).count == 1
         worker.drain()
         await running
@@ -153,7 +155,7 @@ def test_an_external_agent_can_be_steered(server: Local) -> None:
                 task.progress("listening")
                 said = task.steered()
                 if said:
-                    return said
+                    return [[one.text, one.sender, one.sender_name, one.message_id] for one in said]
                 await asyncio.sleep(0.05)
 
         running = asyncio.ensure_future(worker.run())
@@ -164,9 +166,10 @@ def test_an_external_agent_can_be_steered(server: Local) -> None:
         async for event in client.task_events(first.task_id):
             if isinstance(event, events.Progress):
                 break
-        second = await session.send("rather this", agent="outside", mode="steer")
+        ann: dict[str, Any] = {"sender": "u1", "sender_name": "Ann", "message_id": "m-2"}
+        second = await session.send("rather this", agent="outside", mode="steer", **ann)
         view = await client.wait(first.task_id)
-        assert (second.outcome, view.result) == ("steered", ["rather this"])
+        assert (second.outcome, view.result) == ("steered", [["rather this", "u1", "Ann", "m-2"]])
         worker.drain()
         await running
 
@@ -185,16 +188,98 @@ def test_a_repeated_offer_is_taken_once_and_confirmed_until_the_server_answers()
     run_of_it._hear(answer(*offer))
     run_of_it._say()
     run_of_it._hear(answer(*offer))
-    assert run_of_it.steered() == ["left", "right"]
+    assert run_of_it.steered() == offer
     # The answer to this heartbeat is lost, so the next one confirms both messages again.
     assert run_of_it._say()["steered"] == ["a", "b"]
     assert run_of_it._say()["steered"] == ["a", "b"]
     run_of_it._hear(answer(SteeringView(id="c", text="back")))
     assert run_of_it._say()["steered"] == []
-    assert run_of_it.steered() == ["back"]
+    assert [one.text for one in run_of_it.steered()] == ["back"]
     assert run_of_it._unnamed() == {"steered": ["c"]}
     run_of_it._hear(answer(SteeringView(id="c", text="back")))
     assert run_of_it.steered() == []
+
+
+def test_watchers_get_the_output_of_a_handler_that_runs_all_kinds(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, lanes=["agent:outside", "external"], poll=0.1)
+
+        @worker.handler("known")
+        async def known(_: TaskRun) -> str:
+            return "its own"
+
+        @worker.handler("*")
+        async def other(task: TaskRun) -> str:
+            for word in ("hello ", "there"):
+                task.delta(word)
+            task.progress(1)
+            task.usage({"output_tokens": 2})
+            return task.kind
+
+        running = asyncio.ensure_future(worker.run())
+        told = [event async for event in client.agent("outside").chat("hi", session=f"delta-{uuid.uuid4().hex[:6]}")]
+        assert "".join(event.text for event in told if isinstance(event, events.Delta)) == "hello there"
+        assert [event.progress for event in told if isinstance(event, events.Progress)] == [1]
+        assert [event.usage for event in told if isinstance(event, events.Usage)] == [{"output_tokens": 2}]
+        # Output that no heartbeat has sent yet comes before the end.
+        assert [event.result for event in told if isinstance(event, events.Completed)] == ["agent:outside"]
+        assert (await client.wait((await client.submit("known")).id)).result == "its own"
+        worker.drain()
+        await running
+
+    run(server.url, test)
+
+
+def test_output_of_a_heartbeat_without_an_answer_goes_out_again() -> None:
+    task = ClaimedTask(attempt=1, fence=7, id="t", kind="k", lane="l", lease_until="2030-01-01T00:00:00Z", payload=None)
+    run_of_it = TaskRun(task, False, lambda: None)
+    run_of_it.delta("a")
+    run_of_it.progress(1)
+    assert run_of_it._say() == {"delta": "a", "progress": 1}
+    run_of_it.delta("b")
+    run_of_it.progress(2)
+    assert run_of_it._say() == {"delta": "ab", "progress": 2}
+    run_of_it._hear(HeartbeatAnswer(False, task.lease_until, []))
+    assert (run_of_it._say(), run_of_it._has_output()) == ({}, False)
+
+
+def test_a_heartbeat_that_is_overtaken_by_the_report_warns_of_nothing(
+    server: Local, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, lanes=["external"], poll=0.1)
+        refused = asyncio.Event()
+
+        @worker.handler("brief")
+        async def brief(_: TaskRun) -> str:
+            return "done"
+
+        sign, report = client.leases.sign, worker._report
+
+        async def late(task: str, body: Any) -> Any:
+            await client.wait(task)
+            try:
+                return await sign(task, body)
+            finally:
+                refused.set()
+
+        async def and_wait(task: ClaimedTask, clock: Any, outcome: Any) -> None:
+            client.leases.wake(task.id)
+            await report(task, clock, outcome)
+            await refused.wait()
+            await asyncio.sleep(0)
+
+        client.leases.sign, worker._report = late, and_wait  # type: ignore[method-assign]
+        running = asyncio.ensure_future(worker.run())
+        task = await client.submit("brief")
+        assert (await client.wait(task.id)).result == "done"
+        await refused.wait()
+        worker.drain()
+        await running
+
+    with caplog.at_level("INFO", "laneway.worker"):
+        run(server.url, test)
+    assert [record.getMessage() for record in caplog.records if record.levelname != "INFO"] == []
 
 
 def test_a_worker_survives_a_kill_of_the_server(restarting: Restarting) -> None:

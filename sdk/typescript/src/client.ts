@@ -2,7 +2,7 @@
 
 import { Agent } from "./agents.js";
 import { NotFound } from "./errors.js";
-import type { LanewayEvent } from "./events.js";
+import type { EventStream } from "./events.js";
 import { External, type PendingTask } from "./external.js";
 import { Lane } from "./lanes.js";
 import { Session, sessionLane } from "./sessions.js";
@@ -54,7 +54,8 @@ export class Client {
   readonly transport: Transport;
   readonly #external: External;
 
-  constructor(url: string, options: ClientOptions = {}) {
+  /** `url` is the address of a server, or the addresses of several replicas. If one is away, the next takes its place. */
+  constructor(url: string | readonly string[], options: ClientOptions = {}) {
     this.transport = new Transport(url, options);
     this.#external = new External(this.transport);
   }
@@ -170,15 +171,18 @@ export class Client {
   }
 
   /** The events of a task, until `done`. Continues after the last event when the connection breaks. */
-  taskEvents(task: string, options: CallOptions & { after?: string } = {}): AsyncGenerator<LanewayEvent, void, void> {
+  taskEvents(task: string, options: CallOptions & { after?: string } = {}): EventStream {
     return this.transport.follow(pathOf("tasks", task, "events"), options);
   }
 
-  /** All events, without end. Continues after the last event when the connection breaks. */
+  /**
+   * All events, without end. Await it to open it: nothing that happens later is missed. Continues after the last event when the
+   * connection breaks.
+   */
   events(
     filter: { lane?: string; session?: string; task?: string } = {},
     options: CallOptions & { after?: string } = {},
-  ): AsyncGenerator<LanewayEvent, void, void> {
+  ): EventStream {
     return this.transport.follow(pathOf("events"), { ...options, query: { ...filter } });
   }
 
@@ -274,14 +278,18 @@ export class Client {
     return { running, waiting, maxConcurrent: max_concurrent ?? undefined, lanes };
   }
 
-  /** The dead letters, the oldest first. */
-  async deadLetters(options: CallOptions = {}): Promise<DeadLetterView[]> {
+  /** The dead letters that match, the oldest first. `session` covers its tool lanes. */
+  async deadLetters(
+    which: { lane?: string; session?: string; kind?: string } = {},
+    options: CallOptions = {},
+  ): Promise<DeadLetterView[]> {
     const letters: DeadLetterView[] = [];
-    for await (const letter of this.transport.pages<DeadLetterView>(pathOf("dead-letters"), options)) letters.push(letter);
+    const request = { ...options, query: { ...which } };
+    for await (const letter of this.transport.pages<DeadLetterView>(pathOf("dead-letters"), request)) letters.push(letter);
     return letters;
   }
 
-  /** Redrives a dead letter as a new task, or all dead letters of a lane or kind. */
+  /** Redrives a dead letter as a new task, or all dead letters of a lane, session or kind. */
   redrive(which: string | LettersSelector, options: CallOptions = {}): Promise<RedriveAnswer> {
     const request = { ...options, method: "POST" as const };
     return typeof which === "string"
@@ -289,11 +297,12 @@ export class Client {
       : this.transport.read(pathOf("dead-letters", "redrive"), { ...request, body: which });
   }
 
-  /** Deletes a dead letter, or all dead letters of a lane or kind. */
+  /** Deletes a dead letter, or all dead letters of a lane, session or kind. */
   discard(which: string | LettersSelector, options: CallOptions = {}): Promise<RedriveAnswer> {
     const request = { ...options, method: "DELETE" as const };
     if (typeof which === "string") return this.transport.read(pathOf("dead-letters", which), request);
-    const query = { lane: which.lane ?? undefined, kind: which.kind ?? undefined };
+    const [lane, session, kind] = [which.lane ?? undefined, which.session ?? undefined, which.kind ?? undefined];
+    const query = { lane, session, kind };
     return this.transport.read(pathOf("dead-letters"), { ...request, query });
   }
 }

@@ -10,8 +10,17 @@ export class LanewayError extends Error {
   }
 }
 
-/** The server could not be reached, or the connection broke. The server may have accepted the request. */
-export class Unreachable extends LanewayError {}
+/** No server could be reached, or the connection broke. */
+export class Unreachable extends LanewayError {
+  constructor(
+    message: string,
+    options?: ErrorOptions,
+    /** Whether a server may have accepted the request. */
+    readonly wasSent = true,
+  ) {
+    super(message, options);
+  }
+}
 
 /** The answer is not one of a Laneway server that this package knows. */
 export class UnexpectedAnswer extends LanewayError {

@@ -68,3 +68,52 @@ function told(fields: Record<string, string>): LanewayEvent {
   const data: unknown = JSON.parse(fields.data ?? "{}");
   return { event: fields.event ?? "message", ...(fields.id ? { id: fields.id } : {}), data } as LanewayEvent;
 }
+
+/** The events of a stream that also says when it is open. */
+export async function* eventsOf(told: AsyncGenerator<LanewayEvent | undefined, void, void>): AsyncGenerator<LanewayEvent, void, void> {
+  for await (const event of told) if (event !== undefined) yield event;
+}
+
+/**
+ * Events, for `for await`. Await it first to open it: nothing that happens later is missed. Leaving the loop closes it.
+ */
+export class EventStream implements AsyncIterable<LanewayEvent>, PromiseLike<AsyncGenerator<LanewayEvent, void, void>> {
+  readonly #told: AsyncGenerator<LanewayEvent | undefined, void, void>;
+  readonly #events: AsyncGenerator<LanewayEvent, void, void>;
+  #opened: Promise<AsyncGenerator<LanewayEvent, void, void>> | undefined;
+
+  constructor(told: AsyncGenerator<LanewayEvent | undefined, void, void>) {
+    this.#told = told;
+    this.#events = eventsOf(told);
+  }
+
+  /** Opens the stream, and resolves to its events. */
+  open(): Promise<AsyncGenerator<LanewayEvent, void, void>> {
+    // The first item says that the stream is open.
+    this.#opened ??= this.#told.next().then(() => this.#events);
+    return this.#opened;
+  }
+
+  then<A = AsyncGenerator<LanewayEvent, void, void>, B = never>(
+    done?: ((events: AsyncGenerator<LanewayEvent, void, void>) => A | PromiseLike<A>) | null,
+    failed?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.open().then(done, failed);
+  }
+
+  /** The next event. */
+  next(): Promise<IteratorResult<LanewayEvent, void>> {
+    return this.#events.next();
+  }
+
+  /** Closes the stream. */
+  async return(): Promise<IteratorResult<LanewayEvent, void>> {
+    // An iterator that has not begun does not close what it reads.
+    await this.#told.return();
+    return this.#events.return();
+  }
+
+  [Symbol.asyncIterator](): AsyncGenerator<LanewayEvent, void, void> {
+    return this.#events;
+  }
+}

@@ -6,7 +6,7 @@ import type { Local, LocalOptions } from "./local.js";
 export { Agent, Turn, type TurnOptions } from "./agents.js";
 export { Client, type QueueMetrics, type TasksFilter } from "./client.js";
 export * from "./errors.js";
-export type { LanewayEvent, QueueEvent, TaskEvent } from "./events.js";
+export type { EventStream, LanewayEvent, QueueEvent, TaskEvent } from "./events.js";
 export { PendingTask } from "./external.js";
 export { Lane, type LaneSettings } from "./lanes.js";
 export type { Local, LocalOptions } from "./local.js";

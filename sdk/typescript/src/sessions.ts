@@ -1,6 +1,6 @@
 // Sessions and their messages.
 
-import type { LanewayEvent } from "./events.js";
+import type { EventStream } from "./events.js";
 import { type CallOptions, type Request, type Transport, pathOf } from "./transport.js";
 import type {
   CancelManyAnswer,
@@ -95,8 +95,8 @@ export class Session {
     return this.#read(["steer"], { ...options, method: "POST", body: { text } });
   }
 
-  /** The events of the session, without end. */
-  events(options: CallOptions & { after?: string } = {}): AsyncGenerator<LanewayEvent, void, void> {
+  /** The events of the session, without end. Await it to open it: nothing that happens later is missed. */
+  events(options: CallOptions & { after?: string } = {}): EventStream {
     return this.transport.follow(pathOf("sessions", this.key, "events"), options);
   }
 }

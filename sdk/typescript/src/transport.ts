@@ -1,7 +1,7 @@
 // Sends requests, repeats them where that is safe, and reads the answers.
 
-import { LanewayError, UnexpectedAnswer, Unreachable, refusal } from "./errors.js";
-import { type LanewayEvent, readEvents } from "./events.js";
+import { Draining, LanewayError, StoreUnavailable, UnexpectedAnswer, Unreachable, refusal } from "./errors.js";
+import { EventStream, type LanewayEvent, eventsOf, readEvents } from "./events.js";
 import { patience } from "./patience.js";
 import { USUAL, type Retry, pauseAfter, sleep } from "./retry.js";
 import { nextTraceparent } from "./tracing.js";
@@ -57,14 +57,15 @@ export class Transport {
   readonly #headersOfAll: Record<string, string> = {};
   readonly #timeoutMs: number;
 
-  constructor(
-    readonly url: string,
-    options: ClientOptions,
-  ) {
-    if (!/^https?:\/\/[^/]/i.test(url)) {
+  /** The servers; requests go to one of them. */
+  readonly addresses: readonly string[];
+  #current = 0;
+
+  constructor(url: string | readonly string[], options: ClientOptions) {
+    this.addresses = (typeof url === "string" ? url.split(",") : url).map((address) => address.trim().replace(/\/+$/, ""));
+    if (this.addresses.length === 0 || !this.addresses.every((address) => /^https?:\/\/[^/]/i.test(address))) {
       throw new TypeError("the address of a server begins with http:// or https:// and a host, as in http://127.0.0.1:7717");
     }
-    this.url = url.replace(/\/+$/, "");
     this.retry = { ...USUAL, ...options.retry };
     this.#trace = options.trace;
     if (options.token !== undefined) this.#headersOfAll.authorization = `Bearer ${options.token}`;
@@ -74,6 +75,24 @@ export class Transport {
     this.#timeoutMs = options.timeoutMs ?? 30_000;
   }
 
+  /** The address in use. */
+  get url(): string {
+    return this.addresses[this.#current]!;
+  }
+
+  /** One try, at each address in turn while no server got the request. */
+  async #anywhere<T>(ask: () => Promise<T>): Promise<T> {
+    for (let others = this.addresses.length - 1; ; others -= 1) {
+      const used = this.#current;
+      try {
+        return await ask();
+      } catch (error) {
+        if (isAway(error) && this.#current === used) this.#current = (used + 1) % this.addresses.length;
+        if (!(error instanceof Unreachable) || error.wasSent || others === 0) throw error;
+      }
+    }
+  }
+
   /** Sends a request, repeats it where that is safe, and returns a successful answer. */
   async send<T>(path: string, request: Request = {}): Promise<Answer<T>> {
     const headers = this.#headers(request);
@@ -81,7 +100,7 @@ export class Transport {
     const began = performance.now();
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#once<T>(path, request, headers);
+        return await this.#anywhere(() => this.#once<T>(path, request, headers));
       } catch (error) {
         if (!(error instanceof LanewayError) || !repeatable) throw error;
         const pause = pauseAfter(this.retry, error, tries, performance.now() - began, Math.random());
@@ -107,13 +126,26 @@ export class Transport {
   }
 
   /** The events of one stream, until it ends or the connection breaks. Leaving the loop closes it. */
-  async *stream(path: string, request: Request): AsyncGenerator<LanewayEvent, void, void> {
+  stream(path: string, request: Request): AsyncGenerator<LanewayEvent, void, void> {
+    return eventsOf(this.#stream(path, request));
+  }
+
+  /** The events of one stream, after undefined when it is open. */
+  async *#stream(path: string, request: Request): AsyncGenerator<LanewayEvent | undefined, void, void> {
     const stop = new AbortController();
     const signal = request.signal ? AbortSignal.any([request.signal, stop.signal]) : stop.signal;
     const headers = this.#headers({ ...request, headers: { accept: "text/event-stream", ...request.headers } });
     try {
-      const response = await this.#open(path, request, headers, signal, this.#patience(0));
-      if (!response.ok) throw refused(response, await response.text(), headers.traceparent);
+      const response = await this.#anywhere(async () => {
+        try {
+          const opened = await this.#open(path, request, headers, signal, this.#patience(0));
+          if (!opened.ok) throw refused(opened, await opened.text(), headers.traceparent);
+          return opened;
+        } catch (error) {
+          throw error instanceof LanewayError ? error : unreachable(error, request.signal);
+        }
+      });
+      yield undefined;
       if (response.status === 204 || response.body === null) {
         yield { event: "done", data: {} };
         return;
@@ -127,7 +159,14 @@ export class Transport {
   }
 
   /** The events of a stream; of a task, until `done`. Reconnects after the last event when the connection breaks. */
-  async *follow(path: string, request: Request & { after?: string | undefined }): AsyncGenerator<LanewayEvent, void, void> {
+  follow(path: string, request: Request & { after?: string | undefined }): EventStream {
+    return new EventStream(this.#follow(path, request));
+  }
+
+  async *#follow(
+    path: string,
+    request: Request & { after?: string | undefined },
+  ): AsyncGenerator<LanewayEvent | undefined, void, void> {
     const endsWithTask = path.startsWith("/api/tasks/");
     let last = request.after;
     let [began, tries] = [performance.now(), 0];
@@ -135,8 +174,12 @@ export class Transport {
       let broke: unknown = new Unreachable("the stream ended early");
       tries += 1;
       try {
-        for await (const told of this.stream(path, { ...request, headers: { "last-event-id": last } })) {
+        for await (const told of this.#stream(path, { ...request, headers: { "last-event-id": last } })) {
           [began, tries] = [performance.now(), 0];
+          if (told === undefined) {
+            yield undefined;
+            continue;
+          }
           last = told.id ?? last;
           yield told;
           if (endsWithTask && told.event === "done") return;
@@ -248,5 +291,23 @@ function unreachable(error: unknown, signal: AbortSignal | undefined): unknown {
       cause: error,
     });
   }
-  return new Unreachable(`${error instanceof Error ? error.message : String(error)}${cause}`, { cause: error });
+  return new Unreachable(`${error instanceof Error ? error.message : String(error)}${cause}`, { cause: error }, !isUnsent(error));
+}
+
+/** Whether a failed fetch had no connection. Only Node says so. */
+function isUnsent(error: unknown): boolean {
+  interface Failure {
+    code?: string;
+    syscall?: string;
+    errors?: Failure[];
+  }
+  const cause = error instanceof Error ? (error.cause as Failure | undefined) : undefined;
+  const [failure = cause] = cause?.errors ?? [];
+  return ["connect", "getaddrinfo"].includes(failure?.syscall ?? "") || cause?.code === "UND_ERR_CONNECT_TIMEOUT";
+}
+
+/** Whether another server may answer where this one did not. */
+function isAway(error: unknown): boolean {
+  if (error instanceof UnexpectedAnswer) return error.isOfGateway;
+  return error instanceof Unreachable || error instanceof Draining || error instanceof StoreUnavailable;
 }

@@ -343,7 +343,7 @@ export interface ClearedQueue {
 }
 
 /** An event as the server sends it. Over SSE, `event` is the name of the event and `data` its data; a WebSocket frame holds both. A newer server may send events that are not listed here. */
-export type ClientEvent = { data: AcceptedEvent; event: "accepted" } | { data: PlaceEvent; event: "queued" } | { data: PlaceEvent; event: "position" } | { data: NoticeEvent; event: "notice" } | { data: TurnEvent; event: "typing" } | { data: StartedEvent; event: "started" } | { data: DeltaEvent; event: "delta" } | { data: ProgressEvent; event: "progress" } | { data: TurnEvent; event: "steered" } | { data: BoostedEvent; event: "boosted" } | { data: RetryingEvent; event: "retrying" } | { data: CompletedEvent; event: "completed" } | { data: FailedEvent; event: "failed" } | { data: EndedEvent; event: "timed_out" } | { data: CancelledEvent; event: "cancelled" } | { data: EndedEvent; event: "expired" } | { data: TaskEvent; event: "done" } | { data: ChangedEvent; event: "changed" } | { data: PressureEvent; event: "pressure" } | { data: LaneEvent; event: "idle" } | { data: AlertEvent; event: "alert" } | { data: LaneEvent; event: "paused" } | { data: LaneEvent; event: "resumed" } | { data: LaneEvent; event: "draining" } | { data: LaneEvent; event: "drained" } | { data: ExternalPendingEvent; event: "external_task_pending" } | { data: ExternalCompletedEvent; event: "external_task_completed" } | { data: DeadLetteredEvent; event: "dead_lettered" } | { data: MessageEvent; event: "message" } | { data: ScheduleFiredEvent; event: "schedule_fired" } | { data: GroupEvent; event: "group" } | { data: ConfiguredEvent; event: "configured" } | { data: GapEvent; event: "gap" } | { data: Problem; event: "error" };
+export type ClientEvent = { data: AcceptedEvent; event: "accepted" } | { data: PlaceEvent; event: "queued" } | { data: PlaceEvent; event: "position" } | { data: NoticeEvent; event: "notice" } | { data: TurnEvent; event: "typing" } | { data: StartedEvent; event: "started" } | { data: DeltaEvent; event: "delta" } | { data: ProgressEvent; event: "progress" } | { data: UsageEvent; event: "usage" } | { data: TurnEvent; event: "steered" } | { data: BoostedEvent; event: "boosted" } | { data: RetryingEvent; event: "retrying" } | { data: CompletedEvent; event: "completed" } | { data: FailedEvent; event: "failed" } | { data: EndedEvent; event: "timed_out" } | { data: CancelledEvent; event: "cancelled" } | { data: EndedEvent; event: "expired" } | { data: TaskEvent; event: "done" } | { data: ChangedEvent; event: "changed" } | { data: PressureEvent; event: "pressure" } | { data: LaneEvent; event: "idle" } | { data: AlertEvent; event: "alert" } | { data: LaneEvent; event: "paused" } | { data: LaneEvent; event: "resumed" } | { data: LaneEvent; event: "draining" } | { data: LaneEvent; event: "drained" } | { data: ExternalPendingEvent; event: "external_task_pending" } | { data: ExternalCompletedEvent; event: "external_task_completed" } | { data: DeadLetteredEvent; event: "dead_lettered" } | { data: MessageEvent; event: "message" } | { data: ScheduleFiredEvent; event: "schedule_fired" } | { data: GroupEvent; event: "group" } | { data: ConfiguredEvent; event: "configured" } | { data: GapEvent; event: "gap" } | { data: Problem; event: "error" };
 
 export type Code = string;
 
@@ -447,6 +447,8 @@ export interface DeadLetterView {
   lane: string;
   /** The payload. */
   payload: unknown;
+  /** The session. */
+  session?: string | null;
 }
 
 /** A task failed for good. */
@@ -539,17 +541,23 @@ export interface ExplainView {
   status: string;
 }
 
-/** A worker has finished a task. */
+/** A task of an external or hybrid lane has ended. */
 export interface ExternalCompletedEvent {
   /** When the event happened. */
   at?: At | null;
+  /** The kind. */
+  kind?: string;
+  /** The home lane. */
+  lane?: string;
+  /** The session. */
+  session?: string | null;
   /** Whether the attempt succeeded. */
   success: boolean;
   /** The task. */
   task_id?: string | null;
 }
 
-/** A task waits for a worker. */
+/** A task of an external or hybrid lane was accepted. */
 export interface ExternalPendingEvent {
   /** When the event happened. */
   at?: At | null;
@@ -557,8 +565,16 @@ export interface ExternalPendingEvent {
   kind: string;
   /** The home lane. */
   lane: string;
+  /** The payload. */
+  payload?: unknown;
+  /** How long the task may wait for a worker. */
+  remaining_ms?: number | null;
+  /** The session. */
+  session?: string | null;
   /** The task. */
   task_id?: string | null;
+  /** How long an attempt may take. */
+  timeout_ms?: number | null;
 }
 
 /** A task that waits for a worker. */
@@ -649,6 +665,8 @@ export interface HeartbeatAnswer {
 
 /** A heartbeat. */
 export interface HeartbeatBody {
+  /** More of the text that the attempt produces, for clients that watch the task. */
+  delta?: string | null;
   /** The fence of the attempt. */
   fence: number;
   /** The progress, for clients that watch the task. */
@@ -657,6 +675,8 @@ export interface HeartbeatBody {
   steered?: string[] | null;
   /** Whether the turn takes steering from now on. Only for turns of a session. */
   takes_steering?: boolean | null;
+  /** What the attempt has used so far, such as tokens, for clients that watch the task. */
+  usage?: unknown;
 }
 
 /** One point of a chart. */
@@ -765,6 +785,8 @@ export interface LettersSelector {
   kind?: string | null;
   /** Tasks with this home lane. */
   lane?: string | null;
+  /** Tasks of this session, also of its tool lanes. */
+  session?: string | null;
 }
 
 /** The caller, as the server sees it. */
@@ -1314,6 +1336,10 @@ export interface SteerRequest {
 export interface SteeringView {
   /** The id of the message, for `steered`. */
   id: string;
+  /** The channel's own id of the message. */
+  message_id?: string | null;
+  /** The id of the sender. */
+  sender?: string | null;
   /** The name of the sender. */
   sender_name?: string | null;
   /** The text. */
@@ -1466,6 +1492,16 @@ export interface TurnEvent {
   messages: string[];
   /** The key of the session. */
   session: string;
+}
+
+/** What an attempt has used so far. */
+export interface UsageEvent {
+  /** When the event happened. */
+  at?: At | null;
+  /** The task. */
+  task_id?: string | null;
+  /** The report. */
+  usage: unknown;
 }
 
 /** A person on whose behalf a token sends a request. */

@@ -11,6 +11,11 @@ import type { ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody } from "./wire.j
 /** How much longer than its wait the answer of a claim may take, while the worker runs and while it drains. */
 const [ANSWER_MS, LAST_ANSWER_MS] = [30_000, 2000];
 
+/** The kind of the handler that runs tasks of all other kinds. */
+const ANY_KIND = "*";
+/** How long a report waits for output that goes before it. Output is not stored, so its loss does not matter. */
+const LAST_OUTPUT_MS = 2000;
+
 export type Handler<P = unknown> = (task: TaskRun<P>) => unknown;
 
 export interface WorkerOptions {
@@ -50,8 +55,8 @@ export class Worker {
   }
 
   /**
-   * Registers the handler of a kind. Its return value is the result, and its exception is the error. `DoNotRetry` prevents a
-   * retry. With `steering`, the handler takes messages to its turn while it runs.
+   * Registers the handler of a kind; `*` stands for all other kinds. Its return value is the result, and its exception is the
+   * error. `DoNotRetry` prevents a retry. With `steering`, the handler takes messages to its turn while it runs.
    */
   handler<P = unknown>(kind: string, run: Handler<P>, { steering = false }: { steering?: boolean } = {}): this {
     this.#handlers.set(kind, { run, steering });
@@ -129,7 +134,8 @@ export class Worker {
     const body: ClaimBody = {
       worker: this.name,
       lanes,
-      kinds: [...this.#handlers.keys()],
+      // None means all.
+      kinds: this.#handlers.has(ANY_KIND) ? [] : [...this.#handlers.keys()],
       max: free,
       wait_ms: Math.round(pollMs),
       ...(leaseMs === undefined ? {} : { lease_ms: leaseMs }),
@@ -157,17 +163,22 @@ export class Worker {
   }
 
   async #runOne(task: ClaimedTask, lengthMs: number): Promise<void> {
-    const { run, steering } = this.#handlers.get(task.kind)!;
+    const { run, steering } = (this.#handlers.get(task.kind) ?? this.#handlers.get(ANY_KIND))!;
     const mine = new TaskRun<never>(task, steering);
-    let isLost = false;
+    let [isLost, hasEnded] = [false, false];
+    let flushed = () => {};
     const lease = new Lease(this.client.transport, task.id, task.fence, lengthMs, {
       lost: (why) => {
+        flushed();
+        // The server knows the end of the task already, or refuses the report.
+        if (hasEnded) return;
         this.#options.log(`task ${task.id} is lost: ${why}`);
         isLost = true;
         mine.stop.abort(new LeaseLost(`the task is lost: ${why}`));
       },
       heard: (answer) => {
         mine.hear(answer);
+        if (!mine.hasOutput) flushed();
         if (answer.cancel_requested) mine.stop.abort(new LeaseLost("the task was cancelled"));
       },
       say: () => mine.say(),
@@ -181,6 +192,15 @@ export class Worker {
     };
     this.#over.signal.addEventListener("abort", letGo, { once: true });
     const outcome = await settled(run, mine);
+    hasEnded = true;
+    if (!isLost && mine.hasOutput) {
+      // Watchers get the output that is left before the end.
+      const late = new AbortController();
+      const sent = new Promise<void>((resolve) => (flushed = resolve));
+      lease.wake();
+      await Promise.race([sent, sleep(LAST_OUTPUT_MS, late.signal).catch(() => undefined)]);
+      late.abort();
+    }
     if (!isLost) await this.#report(task, lease, { ...outcome, ...mine.unnamed() });
     this.#over.signal.removeEventListener("abort", letGo);
     lease.drop();

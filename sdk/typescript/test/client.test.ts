@@ -176,21 +176,51 @@ test("a missing server is unreachable, and an abort is the caller's own", async 
   await assert.rejects(client.status({ signal: AbortSignal.abort(new Error("mine")) }), /mine/);
 });
 
-test("a client gets the events of a lane", async () => {
+test("a stream of events is open when it is awaited, and nothing after that is missed", async () => {
   const name = fresh("heard");
-  const stop = new AbortController();
-  const heard = (async () => {
-    for await (const event of client.events({ lane: name }, { signal: stop.signal })) {
-      if (event.event === "paused") return event.data.lane;
-    }
-    return undefined;
-  })();
-  let lane: string | undefined;
-  void heard.then((found) => (lane = found));
-  while (lane === undefined) {
-    await client.lane(name).pause();
-    await client.lane(name).resume();
+  const events = await client.events({ lane: name });
+  const ofSession = await client.session(name).events();
+  await client.lane(name).pause();
+  await client.lane(name).resume();
+  await client.session(name).send("hi", { agent: "upper" });
+  const names = [];
+  for await (const { event } of events) if (names.push(event) === 3) break;
+  assert.equal(names[0], "paused");
+  assert.ok(names.includes("resumed"));
+  assert.equal((await ofSession.next()).value?.event, "message");
+  await ofSession.return();
+  // Without awaiting it, the first event opens it.
+  for await (const { event } of client.taskEvents((await client.submit("read")).id)) if (event === "done") break;
+});
+
+test("a client of several replicas goes on with one that is there", async () => {
+  const missing = "http://127.0.0.1:4";
+  const several = new Client([missing, server.url], { retry: { limitMs: 0 } });
+  // No server got this request, so it may be sent elsewhere although it is not safe to repeat.
+  const { id } = await several.submit("read", 1);
+  assert.equal(several.url, server.url);
+  assert.equal((await several.wait(id)).result, 1);
+  const listed = new Client(`${missing}, ${server.url}`);
+  const events = await listed.events({ lane: "replicas" });
+  await listed.lane("replicas").pause();
+  assert.equal((await events.next()).value?.event, "paused");
+  await events.return();
+  await listed.lane("replicas").resume();
+  assert.deepEqual(await listed.withSlot(["three"], (slot) => slot.isLost), false);
+  assert.throws(() => new Client([]), TypeError);
+  assert.throws(() => new Client(`${server.url},nowhere`), TypeError);
+  await assert.rejects(new Client([missing, missing], { retry: { limitMs: 0 } }).status(), Unreachable);
+});
+
+test("a client goes on with the next replica when its own is killed", async () => {
+  const [first, second] = await Promise.all([Laneway.local({ config: CONFIG }), Laneway.local({ config: CONFIG })]);
+  try {
+    const several = new Client([first.url, second.url]);
+    assert.equal((await several.agent("upper").chat("one", { session: "s" })).response, "ONE");
+    await first.close();
+    assert.equal((await several.agent("upper").chat("two", { session: "s" })).response, "TWO");
+    assert.equal(several.url, second.url);
+  } finally {
+    await Promise.all([first.close(), second.close()]);
   }
-  assert.equal(lane, name);
-  stop.abort();
 });

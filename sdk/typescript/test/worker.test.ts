@@ -162,7 +162,7 @@ test("an external agent can be steered", async (t) => {
       for (;;) {
         task.progress("listening");
         const said = task.steered();
-        if (said.length > 0) return said;
+        if (said.length > 0) return said.map(({ text, sender, sender_name, message_id }) => [text, sender, sender_name, message_id]);
         await setTimeout(50);
       }
     },
@@ -173,9 +173,10 @@ test("an external agent can be steered", async (t) => {
   const first = await session.send("begin", { agent: "outside", mode: "steer" });
   // The heartbeat with the progress also says that the turn takes steering.
   for await (const { event } of client.taskEvents(first.task_id!)) if (event === "progress") break;
-  const second = await session.send("rather this", { agent: "outside", mode: "steer" });
+  const ann = { sender: "u1", sender_name: "Ann", message_id: "m-2" };
+  const second = await session.send("rather this", { agent: "outside", mode: "steer", ...ann });
   assert.equal(second.outcome, "steered");
-  assert.deepEqual((await client.wait(first.task_id!)).result, ["rather this"]);
+  assert.deepEqual((await client.wait(first.task_id!)).result, [["rather this", "u1", "Ann", "m-2"]]);
 });
 
 test("a repeated offer is taken once and confirmed until the server answers", () => {
@@ -192,16 +193,52 @@ test("a repeated offer is taken once and confirmed until the server answers", ()
   answer(...offer);
   run.say();
   answer(...offer);
-  assert.deepEqual(run.steered(), ["left", "right"]);
+  assert.deepEqual(run.steered(), offer);
   // The answer to this heartbeat is lost, so the next one confirms both messages again.
   assert.deepEqual(run.say(), { takes_steering: true, steered: ["a", "b"] });
   assert.deepEqual(run.say(), { takes_steering: true, steered: ["a", "b"] });
   answer({ id: "c", text: "back" });
   assert.deepEqual(run.say(), { takes_steering: true, steered: [] });
-  assert.deepEqual(run.steered(), ["back"]);
+  assert.deepEqual(run.steered(), [{ id: "c", text: "back" }]);
   assert.deepEqual(run.unnamed(), { steered: ["c"] });
   answer({ id: "c", text: "back" });
   assert.deepEqual(run.steered(), []);
+});
+
+test("watchers get the output of a handler that runs all kinds", async (t) => {
+  const worker = new Worker(client, { pollMs: 100, lanes: ["agent:outside", "external"] });
+  worker.handler("known", () => "its own");
+  worker.handler("*", (task) => {
+    for (const word of ["hello ", "there"]) task.delta(word);
+    task.progress(1);
+    task.usage({ output_tokens: 2 });
+    return task.kind;
+  });
+  void start(t, worker);
+  let text = "";
+  const told: Record<string, unknown> = {};
+  for await (const event of client.agent("outside").chat("hi", { session: fresh("delta") })) {
+    if (event.event === "delta") text += event.data.text;
+    if (event.event === "progress") told.progress = event.data.progress;
+    if (event.event === "usage") told.usage = event.data.usage;
+    // Output that no heartbeat has sent yet comes before the end.
+    if (event.event === "completed") Object.assign(told, { text, result: event.data.result });
+  }
+  assert.deepEqual(told, { progress: 1, usage: { output_tokens: 2 }, text: "hello there", result: "agent:outside" });
+  assert.equal((await client.wait((await client.submit("known")).id)).result, "its own");
+});
+
+test("output of a heartbeat without an answer goes out again", () => {
+  const task = { attempt: 1, fence: 7, id: "t", kind: "k", lane: "l", lease_until: "2030-01-01T00:00:00Z", payload: null };
+  const run = new TaskRun(task, false);
+  run.delta("a");
+  run.progress(1);
+  assert.deepEqual(run.say(), { delta: "a", progress: 1 });
+  run.delta("b");
+  run.progress(2);
+  assert.deepEqual(run.say(), { delta: "ab", progress: 2 });
+  run.hear({ cancel_requested: false, lease_until: task.lease_until, steer: [] });
+  assert.deepEqual([run.say(), run.hasOutput], [{}, false]);
 });
 
 test("a worker survives a kill of the server", async (t) => {

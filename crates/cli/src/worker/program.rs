@@ -169,8 +169,9 @@ async fn jsonl(
             news = running.next() => match news {
                 ProgramEvent::Output(bytes) => {
                     for event in output.push(&bytes).map_err(AttemptFailure::fatal)? {
-                        if let OutputEvent::Progress(progress) = event {
-                            attempt.progress(progress);
+                        match event {
+                            OutputEvent::Progress(progress) => attempt.progress(progress),
+                            OutputEvent::Delta(text) => attempt.delta(&text),
                         }
                     }
                     if output.is_over() {
@@ -203,7 +204,7 @@ async fn pass_steering(input: Option<&mpsc::Sender<String>>, attempt: &Attempt) 
     };
     match room {
         Some(room) => {
-            let text = attempt.next_steering().await;
+            let text = attempt.next_steering().await.text;
             room.send(format!("{}\n", json!({ "type": "steer", "text": text })));
         }
         None => std::future::pending().await,

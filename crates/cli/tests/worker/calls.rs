@@ -122,6 +122,26 @@ async fn operations(client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_several_replicas_goes_on_with_one_that_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"");
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let several = format!("http://{gone}/below/,http://{}", served.address);
+    let call = async |client: Client| client.submit(&task("k", Value::Null), None).await;
+    // A request that no server got may be sent elsewhere, also one that is not safe to repeat.
+    let client = Client::new(&several, None).unwrap();
+    assert_eq!(call(client.clone()).await.unwrap().status, "queued");
+    assert_eq!(client.url(), format!("http://{}", served.address), "it stays there");
+    let mut events = Client::new(&several, None).unwrap().events(Watch::everything()).await.unwrap();
+    client.pause("main").await.unwrap();
+    while events.next().await.unwrap().unwrap().event != "paused" {}
+    served.process.signal("-9");
+    drop(served.process.says_until_its_end());
+    let refused = call(client).await.unwrap_err();
+    assert!(matches!(refused, Error::Unreachable { .. }), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn refusals_are_values_with_the_exit_code_of_a_command_line() {
     let dir = tempfile::tempdir().unwrap();
     let served =

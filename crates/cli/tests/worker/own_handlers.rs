@@ -70,13 +70,49 @@ async fn a_worker_reports_progress_results_failures_and_panics() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn watchers_get_the_text_and_usage_of_a_handler_that_runs_all_kinds() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"\nagent \"builder\" { external = true }");
+    let client = &served.client;
+    let worker = crew(client).handler("double", |_: Attempt| async { Ok(json!("its own")) }).handler(
+        "*",
+        |attempt: Attempt| async move {
+            attempt.delta("hello ");
+            attempt.delta("there");
+            attempt.usage(json!({ "output_tokens": 2 }));
+            Ok(json!(attempt.task().kind))
+        },
+    );
+    let (stop, working) = start(worker);
+    let request: ChatRequest = serde_json::from_value(json!({ "message": "build" })).unwrap();
+    let mut events =
+        client.chat_events("builder", AskKind::Chat, &request, &AskOptions::default()).await.unwrap();
+    let (mut text, mut usage, mut result) = (String::new(), Value::Null, Value::Null);
+    while let Some(event) = events.next().await.unwrap() {
+        match event.event.as_str() {
+            "delta" => text.push_str(event.data["text"].as_str().unwrap()),
+            "usage" => usage = event.data["usage"].clone(),
+            "completed" => result = event.data["result"].clone(),
+            _ => {}
+        }
+    }
+    // Output that was never sent by a heartbeat comes before the end.
+    assert_eq!((text.as_str(), usage), ("hello there", json!({ "output_tokens": 2 })));
+    assert_eq!(result, json!("agent:builder"));
+    let own = submit(client, "double", Value::Null).await;
+    assert_eq!(ended(client, &own.id).await.result, Some(json!("its own")));
+    stop.send(()).unwrap();
+    working.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn steering_reaches_the_handler_of_a_turn() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"\nagent \"builder\" { external = true }");
     let client = &served.client;
     let worker = crew(client).handler("agent:builder", |attempt: Attempt| async move {
         attempt.progress(json!("listens"));
-        let said = attempt.next_steering().await;
+        let said = attempt.next_steering().await.text;
         Ok(json!(format!("heard: {said}")))
     });
     let (stop, working) = start(worker);

@@ -16,6 +16,21 @@ impl Client {
         self.page(["api", "dead-letters"], limit, cursor).await
     }
 
+    /// One page of the selected dead letters.
+    pub async fn dead_letters_of(
+        &self,
+        which: &LettersSelector,
+        cursor: Option<&str>,
+    ) -> Result<Page<DeadLetterView>, Error> {
+        self.call(Method::GET, ["api", "dead-letters"])
+            .query("lane", which.lane.as_deref())
+            .query("session", which.session.as_deref())
+            .query("kind", which.kind.as_deref())
+            .query("cursor", cursor)
+            .send()
+            .await
+    }
+
     /// Makes a new task of a dead letter.
     pub async fn redrive(&self, id: &str) -> Result<RedriveAnswer, Error> {
         self.call(Method::POST, ["api", "dead-letters", id, "redrive"]).send().await
@@ -35,6 +50,7 @@ impl Client {
     pub async fn discard_many(&self, which: &LettersSelector) -> Result<RedriveAnswer, Error> {
         self.call(Method::DELETE, ["api", "dead-letters"])
             .query("lane", which.lane.as_deref())
+            .query("session", which.session.as_deref())
             .query("kind", which.kind.as_deref())
             .within(None)
             .send()

@@ -71,12 +71,20 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 struct State {
     cause: Option<StopCause>,
-    progress: Option<Value>,
+    output: Output,
     takes_steering: bool,
     /// Messages that the handler has not taken: never more than the server offers a turn at once.
     offered: VecDeque<SteeringView>,
     /// The ids of messages that the handler has taken and the server has not confirmed.
     taken: Vec<String>,
+}
+
+/// What the handler says to clients that watch, and was not sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Output {
+    pub(super) progress: Option<Value>,
+    pub(super) delta: String,
+    pub(super) usage: Option<Value>,
 }
 
 impl Shared {
@@ -94,17 +102,26 @@ impl Shared {
         self.state().cause
     }
 
-    /// The newest progress that was not sent.
-    pub(super) fn take_progress(&self) -> Option<Value> {
-        self.state().progress.take()
+    /// The output that was not sent.
+    pub(super) fn take_output(&self) -> Output {
+        std::mem::take(&mut self.state().output)
     }
 
-    /// Puts back progress that could not be sent, unless there is something newer.
-    pub(super) fn return_progress(&self, progress: Option<Value>) {
+    /// Puts back output that could not be sent: text before the text since then, the rest unless there is something newer.
+    pub(super) fn return_output(&self, unsent: Output) {
         let mut state = self.state();
-        if state.progress.is_none() {
-            state.progress = progress;
-        }
+        let output = &mut state.output;
+        output.delta.insert_str(0, &unsent.delta);
+        output.progress = output.progress.take().or(unsent.progress);
+        output.usage = output.usage.take().or(unsent.usage);
+    }
+
+    pub(super) fn has_output(&self) -> bool {
+        self.state().output != Output::default()
+    }
+
+    pub(super) fn has_delta(&self) -> bool {
+        !self.state().output.delta.is_empty()
     }
 
     pub(super) fn takes_steering(&self) -> bool {
@@ -150,7 +167,19 @@ impl Attempt {
 
     /// Reports how far the attempt is. At most two reports a second are sent, and only the newest counts.
     pub fn progress(&self, progress: impl Into<Value>) {
-        self.shared.state().progress = Some(progress.into());
+        self.shared.state().output.progress = Some(progress.into());
+        self.shared.urgent.notify_one();
+    }
+
+    /// Publishes more of the text that the attempt produces. Pieces in quick succession are sent together.
+    pub fn delta(&self, text: &str) {
+        self.shared.state().output.delta.push_str(text);
+        self.shared.urgent.notify_one();
+    }
+
+    /// Reports what the attempt has used so far, such as tokens. Only the newest report counts.
+    pub fn usage(&self, usage: impl Into<Value>) {
+        self.shared.state().output.usage = Some(usage.into());
         self.shared.urgent.notify_one();
     }
 
@@ -168,7 +197,7 @@ impl Attempt {
     /// Waits for the next message to this turn, which takes steering from the first call on. A task that is no turn
     /// waits for ever. A message that this has not returned when the handler ends becomes a turn of its own. Dropping
     /// the future loses nothing.
-    pub async fn next_steering(&self) -> String {
+    pub async fn next_steering(&self) -> SteeringView {
         loop {
             let next = {
                 let mut state = self.shared.state();
@@ -184,7 +213,7 @@ impl Attempt {
                 next
             };
             match next {
-                Some(message) => return message.text,
+                Some(message) => return message,
                 None => self.shared.offered.notified().await,
             }
         }
@@ -198,7 +227,8 @@ mod tests {
     use super::*;
 
     fn message(id: &str) -> SteeringView {
-        SteeringView { id: id.to_owned(), text: format!("say {id}"), sender_name: None }
+        let (id, text) = (id.to_owned(), format!("say {id}"));
+        SteeringView { id, text, sender: None, sender_name: None, message_id: None }
     }
 
     #[tokio::test]
@@ -211,13 +241,36 @@ mod tests {
         let shared = attempt.shared();
         shared.on_heartbeat(&[], vec![message("a"), message("b")]);
         shared.on_heartbeat(&[], vec![message("a"), message("b")]);
-        assert_eq!(attempt.next_steering().await, "say a");
+        assert_eq!(attempt.next_steering().await.text, "say a");
         shared.on_heartbeat(&[], vec![message("a"), message("b")]);
-        assert_eq!(attempt.next_steering().await, "say b");
+        assert_eq!(attempt.next_steering().await.text, "say b");
         assert_eq!(shared.taken(), ["a", "b"]);
         shared.on_heartbeat(&["a".to_owned()], vec![message("b"), message("c")]);
         assert_eq!(shared.taken(), ["b"]);
-        assert_eq!(attempt.next_steering().await, "say c");
+        assert_eq!(attempt.next_steering().await.text, "say c");
         assert_eq!(shared.taken(), ["b", "c"]);
+    }
+
+    #[test]
+    fn output_that_could_not_be_sent_is_sent_later_and_in_order() {
+        let task = serde_json::json!({
+            "id": "t", "lane": "l", "kind": "k", "payload": null, "attempt": 1, "fence": 7,
+            "lease_until": "2030-01-01T00:00:00.000Z", "timeout_ms": null, "remaining_ms": null,
+        });
+        let attempt = Attempt::new(serde_json::from_value(task).unwrap());
+        attempt.delta("one ");
+        attempt.delta("two ");
+        attempt.progress(1);
+        let unsent = attempt.shared().take_output();
+        assert!(!attempt.shared().has_output());
+        attempt.delta("three");
+        attempt.progress(2);
+        attempt.usage(9);
+        attempt.shared().return_output(unsent);
+        let output = attempt.shared().take_output();
+        assert_eq!(
+            (output.delta.as_str(), output.progress, output.usage),
+            ("one two three", Some(2.into()), Some(9.into()))
+        );
     }
 }

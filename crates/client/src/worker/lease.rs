@@ -6,7 +6,7 @@ use std::time::Duration;
 use laneway_protocol::{Backoff, Code, HeartbeatAnswer, HeartbeatBody};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::attempt::{Attempt, Shared, StopCause};
+use super::attempt::{Attempt, Output, Shared, StopCause};
 use crate::client::Client;
 use crate::error::Error;
 use crate::retry::jittered;
@@ -17,6 +17,8 @@ const BEAT_MAX: Duration = Duration::from_secs(2);
 const BEAT_STEERED: Duration = Duration::from_secs(1);
 /// The shortest pause, for urgent heartbeats.
 const BEAT_MIN: Duration = Duration::from_millis(500);
+/// The shortest pause while the attempt produces text.
+const DELTA_MIN: Duration = Duration::from_millis(50);
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 
 /// The lease of one attempt.
@@ -35,7 +37,7 @@ pub(super) struct Lease<'a> {
 
 impl Lease<'_> {
     /// Sends heartbeats until the attempt must end; then waits for ever.
-    pub(super) async fn keep(mut self) {
+    pub(super) async fn keep(&mut self) {
         let shared = Arc::clone(self.attempt.shared());
         let mut failed = 0;
         let mut beaten = self.claimed;
@@ -78,7 +80,7 @@ impl Lease<'_> {
         let ends = self.times_out.map_or(self.until, |at| at.min(self.until));
         let urgent = async {
             shared.urgent.notified().await;
-            sleep_until(beaten + BEAT_MIN).await;
+            sleep_until(beaten + if shared.has_delta() { DELTA_MIN } else { BEAT_MIN }).await;
         };
         tokio::select! {
             () = sleep_until(due.min(ends)) => {}
@@ -96,13 +98,24 @@ impl Lease<'_> {
         false
     }
 
+    /// Sends the output that is left when the handler has ended: watchers get it before the end.
+    pub(super) async fn flush(&self) {
+        let shared = self.attempt.shared();
+        if shared.has_output() && shared.cause() != Some(StopCause::LeaseLost) {
+            // Output is not stored, so its loss does not matter.
+            drop(self.beat(shared).await);
+        }
+    }
+
     async fn beat(&self, shared: &Shared) -> Result<HeartbeatAnswer, Missed> {
         let task = self.attempt.task();
-        let progress = shared.take_progress();
+        let output = shared.take_output();
         let takes_steering = (task.session.is_some() && shared.takes_steering()).then_some(true);
         // Named again until an answer confirms them.
         let steered = takes_steering.map(|_| shared.taken());
-        let body = HeartbeatBody { fence: task.fence, progress: progress.clone(), takes_steering, steered };
+        let Output { progress, delta, usage } = output.clone();
+        let delta = Some(delta).filter(|text| !text.is_empty());
+        let body = HeartbeatBody { fence: task.fence, progress, delta, usage, takes_steering, steered };
         // An answer after the end of the lease is worth nothing.
         let answer = timeout_at(self.until, self.client.heartbeat(&task.id, &body)).await;
         let error = match answer {
@@ -114,7 +127,7 @@ impl Lease<'_> {
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
-        shared.return_progress(progress);
+        shared.return_output(output);
         let is_stale = error.as_ref().is_some_and(is_stale);
         Err(if is_stale || self.until <= Instant::now() { Missed::Stale } else { Missed::Away })
     }

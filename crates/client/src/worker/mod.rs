@@ -20,6 +20,9 @@ use crate::error::Error;
 pub use attempt::{Attempt, AttemptFailure, StopCause};
 use pool::Pool;
 
+/// The kind of the handler that runs tasks of all other kinds.
+const ANY_KIND: &str = "*";
+
 type Outcome = Pin<Box<dyn Future<Output = Result<Value, AttemptFailure>> + Send>>;
 type Handler = Arc<dyn Fn(Attempt) -> Outcome + Send + Sync>;
 
@@ -115,7 +118,7 @@ impl Worker {
         self
     }
 
-    /// Runs tasks of a kind. Only kinds with a handler are claimed.
+    /// Runs tasks of a kind. Only kinds with a handler are claimed. The handler of `*` runs all other kinds.
     pub fn handler<F, R>(mut self, kind: impl Into<String>, handler: F) -> Worker
     where
         F: Fn(Attempt) -> R + Send + Sync + 'static,
@@ -160,6 +163,14 @@ impl Worker {
     pub fn until_idle(mut self, until_idle: bool) -> Worker {
         self.until_idle = until_idle;
         self
+    }
+
+    /// The kinds to claim; none means all.
+    fn kinds(&self) -> Vec<String> {
+        if self.handlers.contains_key(ANY_KIND) {
+            return Vec::new();
+        }
+        self.handlers.keys().cloned().collect()
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -106,7 +106,7 @@ impl Pool {
         let worker = &self.worker;
         ClaimBody {
             ids: Vec::new(),
-            kinds: worker.handlers.keys().cloned().collect(),
+            kinds: worker.kinds(),
             max: u32::try_from(max).ok(),
             wait_ms: Some(self.poll().as_millis() as u64),
             lease_ms: Some(worker.lease.as_millis() as u64),

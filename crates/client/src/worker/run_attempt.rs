@@ -7,10 +7,10 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::Worker;
 use super::attempt::{Attempt, AttemptFailure, StopCause};
 use super::lease::Lease;
 use super::report::{Reported, report};
+use super::{ANY_KIND, Worker};
 
 /// How an attempt ended.
 pub(super) enum AttemptEnd {
@@ -31,7 +31,7 @@ impl Worker {
         let attempt = Attempt::new(task);
         let (task, shared) = (attempt.task(), attempt.shared());
         tracing::info!(task = task.id, kind = task.kind, attempt = task.attempt, "starts");
-        let lease = Lease {
+        let mut lease = Lease {
             client: &self.client,
             attempt: &attempt,
             length: self.lease,
@@ -62,6 +62,7 @@ impl Worker {
             }
             _ => {}
         }
+        lease.flush().await;
         let is_success = outcome.is_ok();
         let reported = report(&self.client, &attempt, outcome).await;
         tracing::info!(task = task.id, attempt = task.attempt, is_success, ?reported, "ended");
@@ -74,7 +75,8 @@ impl Worker {
 
     /// Runs the handler; a handler that does not stop in time is dropped.
     async fn handle(&self, attempt: &Attempt) -> Result<Value, AttemptFailure> {
-        let Some(handler) = self.handlers.get(&attempt.task().kind) else {
+        let handler = self.handlers.get(&attempt.task().kind).or_else(|| self.handlers.get(ANY_KIND));
+        let Some(handler) = handler else {
             return Err(AttemptFailure::new("this worker has no handler for its kind"));
         };
         let mut running = tokio::task::JoinSet::new();

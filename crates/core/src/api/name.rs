@@ -135,6 +135,12 @@ impl LaneName {
         percent_decode_str(encoded).decode_utf8().ok().map(Cow::into_owned)
     }
 
+    /// The session's own lane, of one of its tool lanes.
+    pub fn session_of_tool_lane(&self) -> Option<LaneName> {
+        let (session, _) = self.0.split_once('/').filter(|_| self.is_session_family())?;
+        Some(LaneName(session.into()))
+    }
+
     /// Whether this is a lane of one session: its own or one of its tool lanes.
     pub fn is_session_family(&self) -> bool {
         self.0.starts_with("session:")

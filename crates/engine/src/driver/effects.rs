@@ -56,7 +56,7 @@ impl Engine {
         let is_claim_in_vain = batch.events.is_empty() && !requests.is_empty();
         for (request, (reply, span)) in requests.drain(..).zip(batch.replies.drain(..)) {
             if let Some(output) = request.output.as_deref().filter(|_| reply.is_ok()) {
-                self.publish_output(output);
+                output.0.iter().for_each(|update| self.publish_output(update));
             }
             self.answer(request.reply_to, reply, &batch.events[span]);
         }
@@ -85,7 +85,12 @@ impl Engine {
 
     /// Publishes what the attempt of a worker says, unless the attempt is over meanwhile.
     fn publish_output(&self, output: &Update) {
-        let Update::Progress { task, fence, .. } = output else { return };
+        let (Update::Delta { task, fence, .. }
+        | Update::Progress { task, fence, .. }
+        | Update::Usage { task, fence, .. }) = output
+        else {
+            return;
+        };
         let Some(view) = self.scheduler.task(*task) else { return };
         if view.running.is_none_or(|running| running.fence != *fence) {
             return;

@@ -221,9 +221,12 @@ pub(crate) struct Request {
     /// Its payload, if the history is to remember it.
     pub(crate) work: Option<Bytes>,
     /// What an attempt says with its report, to be published if the report counts.
-    pub(crate) output: Option<Box<Update>>,
+    pub(crate) output: Option<Box<Output>>,
     pub(crate) reply_to: ReplyTo,
 }
+
+/// Text, progress and usage of an attempt, in order. Boxed, because few requests have any.
+pub(crate) struct Output(pub(crate) Vec<Update>);
 
 /// Who gets which answer to a command.
 pub(crate) enum ReplyTo {

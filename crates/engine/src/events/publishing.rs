@@ -100,13 +100,17 @@ impl Engine {
     ) {
         let publish = |update| self.resources.hub.publish(HubEvent::new(update, Arc::clone(lanes)));
         match &**event {
-            Event::Submitted { task, handler, .. } if *handler != Handler::Internal => {
-                publish(Update::Pending { at, task: *task, submitted: Arc::clone(event) });
+            Event::Submitted { .. } => {
+                if let Some(view) = view.filter(|view| view.handler != Handler::Internal) {
+                    let update = Update::Pending { at, view: Arc::new(view.clone()) };
+                    self.resources.hub.publish(HubEvent::new(update, with_session(lanes)));
+                }
             }
             Event::Ended { task, end } => {
-                if view.is_some_and(|view| view.handler == Handler::External) {
-                    let is_success = *end == End::Completed;
-                    publish(Update::ExternalDone { at, task: *task, is_success });
+                if let Some(view) = view.filter(|view| view.handler != Handler::Internal) {
+                    let (view, is_success) = (Arc::new(view.clone()), *end == End::Completed);
+                    let update = Update::ExternalDone { at, view, is_success };
+                    self.resources.hub.publish(HubEvent::new(update, with_session(lanes)));
                 }
                 publish(Update::Done { at, task: *task });
             }
@@ -132,6 +136,12 @@ impl Engine {
         let lanes = self.scheduler.task(task).map(|view| view.lanes).unwrap_or_default();
         self.resources.hub.publish(HubEvent::new(update, lanes.into()));
     }
+}
+
+/// The lanes, and the session lane of each tool lane among them: those who follow a session see what its tools wait for.
+fn with_session(lanes: &[LaneName]) -> Arc<[LaneName]> {
+    let sessions = lanes.iter().filter_map(LaneName::session_of_tool_lane);
+    lanes.iter().cloned().chain(sessions).collect()
 }
 
 fn is_grant_of(event: &Event, task: TaskId) -> bool {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use laneway_core::{
-    Event, Fence, LaneChange, LaneName, MessageEnd, Millis, Name, SessionDelta, TaskId, Timestamp, Way,
+    Event, Fence, LaneChange, LaneName, LiveTaskView, MessageEnd, Millis, Name, SessionDelta, TaskId,
+    Timestamp, Way,
 };
 use laneway_store::Version;
 
@@ -64,21 +65,28 @@ pub enum Update {
         /// The text.
         text: Arc<str>,
     },
-    /// A task that a worker can claim was accepted. Only in [`Feed::News`].
+    /// What an attempt has used so far. Not stored.
+    Usage {
+        /// Which task.
+        task: TaskId,
+        /// Which attempt.
+        fence: Fence,
+        /// The report.
+        value: Arc<serde_json::Value>,
+    },
+    /// A task of an external or hybrid lane was accepted. Only in [`Feed::News`].
     Pending {
         /// When.
         at: Timestamp,
-        /// Which task.
-        task: TaskId,
-        /// The [`Event::Submitted`].
-        submitted: Arc<Event>,
+        /// The task at that moment.
+        view: Arc<LiveTaskView>,
     },
-    /// A worker's task has ended. Only in [`Feed::News`].
+    /// A task of an external or hybrid lane has ended. Only in [`Feed::News`].
     ExternalDone {
         /// When.
         at: Timestamp,
-        /// Which task.
-        task: TaskId,
+        /// The task when it ended.
+        view: Arc<LiveTaskView>,
         /// Whether it succeeded.
         is_success: bool,
     },
@@ -189,9 +197,9 @@ impl HubEvent {
             | Update::Position { task, .. }
             | Update::Progress { task, .. }
             | Update::Delta { task, .. }
-            | Update::Pending { task, .. }
-            | Update::ExternalDone { task, .. }
+            | Update::Usage { task, .. }
             | Update::Done { task, .. } => Some(*task),
+            Update::Pending { view, .. } | Update::ExternalDone { view, .. } => Some(view.id),
             Update::Note { task, .. } => *task,
             Update::Lane { .. }
             | Update::Group { .. }

@@ -10,7 +10,7 @@ use laneway_core::{
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::driver::mailbox::{ReplyTo, Request};
+use crate::driver::mailbox::{Output, ReplyTo, Request};
 use crate::error::Error;
 use crate::events::subscription::{Filter, Subscription};
 use crate::events::update::Update;
@@ -39,6 +39,22 @@ pub struct HeartbeatReport {
     pub taken: Option<Vec<MessageId>>,
     /// How far it is. Published, and not stored.
     pub progress: Option<Value>,
+    /// More of the text that it produces. Published, and not stored.
+    pub delta: Option<String>,
+    /// What it has used so far, such as tokens. Published, and not stored.
+    pub usage: Option<Value>,
+}
+
+impl HeartbeatReport {
+    /// What to publish of it, in order.
+    fn output(&mut self, task: TaskId, fence: Fence) -> Output {
+        let delta = self.delta.take().filter(|text| !text.is_empty());
+        let delta = delta.map(|text| Update::Delta { task, fence, text: text.into() });
+        let progress = self.progress.take().map(Arc::new);
+        let progress = progress.map(|value| Update::Progress { task, fence, value });
+        let usage = self.usage.take().map(|value| Update::Usage { task, fence, value: Arc::new(value) });
+        Output(delta.into_iter().chain(progress).chain(usage).collect())
+    }
 }
 
 impl Handle {
@@ -225,14 +241,14 @@ impl Handle {
         &self,
         task: TaskId,
         fence: Fence,
-        report: HeartbeatReport,
+        mut report: HeartbeatReport,
     ) -> Result<Heartbeat, Error> {
-        let HeartbeatReport { takes_steering, taken, progress } = report;
+        let output = report.output(task, fence);
+        let HeartbeatReport { takes_steering, taken, .. } = report;
         let command = SessionCommand::HeartbeatOfTurn { turn: task, fence, takes_steering, taken };
         let (answer, reply) = oneshot::channel();
         let mut request = Request::new(Command::Session(Box::new(command)), ReplyTo::Reply(answer));
-        request.output =
-            progress.map(|value| Box::new(Update::Progress { task, fence, value: Arc::new(value) }));
+        request.output = Some(Box::new(output)).filter(|output| !output.0.is_empty());
         self.send(request).await?;
         match reply.await.map_err(|_| Error::Closed)?? {
             Reply::TurnRenewed { until, stopping, steering } => {

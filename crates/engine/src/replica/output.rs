@@ -25,6 +25,7 @@ pub(super) struct Output {
 enum Content {
     Delta(Arc<str>),
     Progress(Arc<Value>),
+    Usage(Arc<Value>),
 }
 
 #[derive(Deserialize)]
@@ -39,6 +40,7 @@ impl Output {
         let (task, fence, content) = match update {
             Update::Delta { task, fence, text } => (*task, *fence, Content::Delta(Arc::clone(text))),
             Update::Progress { task, fence, value } => (*task, *fence, Content::Progress(Arc::clone(value))),
+            Update::Usage { task, fence, value } => (*task, *fence, Content::Usage(Arc::clone(value))),
             _ => return None,
         };
         Some(Output { task, fence, lanes: lanes.to_vec(), content })
@@ -49,6 +51,7 @@ impl Output {
         let update = match content {
             Content::Delta(text) => Update::Delta { task, fence, text },
             Content::Progress(value) => Update::Progress { task, fence, value },
+            Content::Usage(value) => Update::Usage { task, fence, value },
         };
         (update, lanes)
     }
@@ -109,7 +112,7 @@ mod tests {
         let read = |message: &String| serde_json::from_str::<Message>(message).unwrap().outputs;
         let text = |output: Output| match output.content {
             Content::Delta(text) => text.to_string(),
-            Content::Progress(value) => value.to_string(),
+            Content::Progress(value) | Content::Usage(value) => value.to_string(),
         };
         messages.iter().flat_map(read).map(text).collect()
     }

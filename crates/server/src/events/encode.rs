@@ -1,16 +1,21 @@
 //! Encodes events of the hub as client events, when a client reads them.
 
-use laneway_core::{AlertLevel, End, Event, LaneName, SessionDelta, SessionEvent, TaskId, Timestamp, Way};
+use laneway_core::{
+    AlertLevel, End, Event, LaneName, LiveTaskView, SessionDelta, SessionEvent, TaskId, Timestamp, Way,
+};
 use laneway_engine::{HubEvent, Standing, Update};
 use laneway_protocol::{
     AcceptedEvent, AlertEvent, At, BoostedEvent, CancelledEvent, ChangedEvent, ClientEvent, CompletedEvent,
     ConfiguredEvent, DeadLetteredEvent, DeltaEvent, EndedEvent, ExternalCompletedEvent, ExternalPendingEvent,
     FailedEvent, GapEvent, GroupEvent, LaneEvent, MessageEvent, NoticeEvent, PlaceEvent, PressureEvent,
-    ProgressEvent, RetryingEvent, ScheduleFiredEvent, StartedEvent, TaskEvent, TurnEvent, cancel_reason,
+    ProgressEvent, RetryingEvent, ScheduleFiredEvent, StartedEvent, TaskEvent, TurnEvent, UsageEvent,
+    cancel_reason,
 };
+use serde_json::Value;
 
 use crate::http::routes::sessions::messages::ended;
 use crate::service::send_message::message_text;
+use crate::service::task_view;
 
 /// The client event; `None` if clients do not see this event.
 pub(crate) fn encode(event: &HubEvent) -> Option<ClientEvent> {
@@ -42,15 +47,29 @@ pub(crate) fn encode(event: &HubEvent) -> Option<ClientEvent> {
         Update::Delta { text, .. } => {
             ClientEvent::Delta(DeltaEvent { task_id, text: text.to_string(), ..DeltaEvent::default() })
         }
-        Update::Pending { at, submitted, .. } => {
-            let Event::Submitted { spec, .. } = &**submitted else { return None };
-            let lane = spec.lanes.first().map_or("main", LaneName::as_str).to_owned();
-            let (at, kind) = (Some(At(*at)), spec.kind.to_string());
-            ClientEvent::ExternalTaskPending(ExternalPendingEvent { task_id, at, kind, lane })
+        Update::Usage { value, .. } => {
+            ClientEvent::Usage(UsageEvent { task_id, usage: (**value).clone(), ..UsageEvent::default() })
         }
-        Update::ExternalDone { at, is_success, .. } => {
-            let (at, success) = (Some(At(*at)), *is_success);
-            ClientEvent::ExternalTaskCompleted(ExternalCompletedEvent { task_id, at, success })
+        Update::Pending { at, view } => ClientEvent::ExternalTaskPending(ExternalPendingEvent {
+            task_id,
+            at: Some(At(*at)),
+            kind: view.kind.to_string(),
+            lane: home_lane(view),
+            session: task_view::session_of(&view.lanes),
+            // The stream adds it when it sends the event.
+            payload: Value::Null,
+            timeout_ms: view.timeout.map(|length| length.0),
+            remaining_ms: view.wait_until.map(|until| until.since(*at).0),
+        }),
+        Update::ExternalDone { at, view, is_success } => {
+            ClientEvent::ExternalTaskCompleted(ExternalCompletedEvent {
+                task_id,
+                at: Some(At(*at)),
+                success: *is_success,
+                kind: view.kind.to_string(),
+                lane: home_lane(view),
+                session: task_view::session_of(&view.lanes),
+            })
         }
         Update::Done { at, .. } => ClientEvent::Done(TaskEvent { task_id, at: Some(At(*at)) }),
         Update::Group { at, group, counts } => ClientEvent::Group(GroupEvent {
@@ -67,6 +86,10 @@ pub(crate) fn encode(event: &HubEvent) -> Option<ClientEvent> {
         Update::Gap { missed } => ClientEvent::Gap(GapEvent { missed: *missed }),
         _ => return None,
     })
+}
+
+fn home_lane(view: &LiveTaskView) -> String {
+    view.lanes.first().map_or("main", LaneName::as_str).to_owned()
 }
 
 fn of_task(event: &Event, task: TaskId, at: Timestamp, attempt: Option<u32>) -> Option<ClientEvent> {

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use laneway_core::{TaskId, TaskStatus};
-use laneway_engine::{Error, Filter, HubEvent, Reach, Since, Standing, Subscription, TaskHandle};
+use laneway_engine::{Error, Filter, HubEvent, Reach, Since, Standing, Subscription, TaskHandle, Update};
 use laneway_protocol::{AcceptedEvent, At, ClientEvent, EventName, PlaceEvent, StartedEvent, TaskEvent};
 use serde_json::Value;
 
 use crate::app::App;
 use crate::events::encode::{encode, end_event, queued_event};
 use crate::http::error::ApiResult;
+use crate::service::task_view::payload_of;
 
 /// One event for a client.
 #[derive(Clone)]
@@ -125,16 +126,31 @@ impl EventStream {
             None => self.next_event().await,
         };
         let Some(mut event) = next else { return self.unfinished() };
-        if let (ClientEvent::Completed(_), Some(task)) = (&event.event, event.task) {
-            self.pending = Some(event.clone());
-            let result = self.app.result_of(task).await;
-            self.pending = None;
-            if let ClientEvent::Completed(completed) = &mut event.event {
-                completed.result = result;
-            }
-        }
+        self.add_stored(&mut event).await;
         self.is_over = matches!(event.event, ClientEvent::Done(_)) && self.until_end_of.is_some();
         Some(event)
+    }
+
+    /// Adds what the store has and the event of the hub does not: the result, or the payload.
+    async fn add_stored(&mut self, event: &mut StreamEvent) {
+        let is_stored =
+            matches!(&event.event, ClientEvent::Completed(_) | ClientEvent::ExternalTaskPending(_));
+        let Some(task) = event.task.filter(|_| is_stored) else { return };
+        self.pending = Some(event.clone());
+        let payload = event.source.as_deref().and_then(|source| match &source.update {
+            Update::Pending { view, .. } => view.payload,
+            _ => None,
+        });
+        match &mut event.event {
+            ClientEvent::Completed(completed) => completed.result = self.app.result_of(task).await,
+            ClientEvent::ExternalTaskPending(pending) => {
+                // The payload of a task that has ended meanwhile may be gone.
+                let found = payload_of(&self.app.handle, payload).await;
+                pending.payload = found.unwrap_or_default();
+            }
+            _ => {}
+        }
+        self.pending = None;
     }
 
     /// The next past event; `None` after the last one.

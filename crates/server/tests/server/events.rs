@@ -150,3 +150,64 @@ async fn a_slow_reader_has_a_bounded_buffer_and_gets_the_number_of_missed_events
     beat(json!({"number": 9999})).await;
     assert_eq!(slow.next().await.unwrap().data["progress"]["number"], 9999);
 }
+
+#[tokio::test]
+async fn those_who_follow_a_session_see_what_its_tools_wait_for_and_how_that_ended() {
+    let server = serve("handler \"bash\" { command = [\"cat\"] }").await;
+    let lane = "/api/lanes/session:ann%2Fexecute";
+    let mut session = server.events("/api/sessions/ann/events").await;
+    let mut of_lane = server.events("/api/events?lane=session:ann%2Fexecute").await;
+    let mut other = server.events("/api/events?session=bob").await;
+    for handler in ["external", "hybrid"] {
+        let change = json!({"handler": handler, "timeout_ms": 60_000, "wait_timeout_ms": 30_000});
+        assert_eq!(server.send("PATCH", lane, change).await.status, 200);
+        let payload = json!({"command": handler});
+        let task = json!({"kind": "bash", "lanes": ["session:ann/execute"], "payload": payload});
+        let id = server.post("/api/tasks", task).await.json()["id"].clone();
+        if handler == "external" {
+            let claim = json!({"worker": "w", "ids": [id]});
+            let claimed = server.post("/api/claim", claim).await.json()["tasks"][0].clone();
+            let path = format!("/api/tasks/{}/complete", id.as_str().unwrap());
+            let failed =
+                json!({"fence": claimed["fence"], "success": false, "error": "no", "retryable": false});
+            assert_eq!(server.post(&path, failed).await.status, 200);
+        }
+        for events in [&mut session, &mut of_lane] {
+            let pending = events.next_named("external_task_pending").await.data;
+            assert_eq!(pending["task_id"], id);
+            assert_eq!(
+                (&pending["payload"], &pending["timeout_ms"]),
+                (&payload, &json!(60_000)),
+                "{pending}"
+            );
+            assert_eq!(
+                (&pending["session"], &pending["lane"]),
+                (&json!("ann"), &json!("session:ann/execute"))
+            );
+            let done = events.next_named("external_task_completed").await.data;
+            assert_eq!((&done["task_id"], &done["session"]), (&id, &json!("ann")), "{done}");
+            assert_eq!((&done["lane"], &done["kind"]), (&json!("session:ann/execute"), &json!("bash")));
+            assert_eq!(done["success"], handler == "hybrid", "{done}");
+        }
+    }
+    server.post("/api/sessions/bob/messages", json!({"agent": "echo", "text": "hi"})).await;
+    assert_eq!(other.next().await.unwrap().name, "message", "nothing of another session came before");
+}
+
+#[tokio::test]
+async fn a_heartbeat_carries_text_progress_and_usage_to_those_who_watch() {
+    let server = serve("").await;
+    let task = json!({"kind": "work", "lanes": ["external"]});
+    let id = server.post("/api/tasks", task).await.json()["id"].as_str().unwrap().to_owned();
+    let mut events = server.events(&format!("/api/tasks/{id}/events")).await;
+    let claim = json!({"worker": "w", "lanes": ["external"]});
+    let fence = server.post("/api/claim", claim).await.json()["tasks"][0]["fence"].as_u64().unwrap();
+    let path = format!("/api/tasks/{id}/heartbeat");
+    let beat = json!({"fence": fence, "delta": "a b", "progress": 1, "usage": {"tokens": 3}});
+    assert_eq!(server.post(&path, json!({"fence": fence - 1, "delta": "stale"})).await.status, 409);
+    assert_eq!(server.post(&path, beat).await.status, 200);
+    assert_eq!(events.next_named("delta").await.data["text"], "a b");
+    assert_eq!(events.next().await.unwrap().data["progress"], 1);
+    let usage = events.next().await.unwrap();
+    assert_eq!((usage.name.as_str(), &usage.data["usage"]), ("usage", &json!({"tokens": 3})));
+}

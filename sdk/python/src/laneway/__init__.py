@@ -6,11 +6,13 @@ from ._async.client import AsyncClient
 from ._async.lanes import AsyncLane
 from ._async.sessions import AsyncSession
 from ._async.slots import AsyncSlot
+from ._async.streams import AsyncEventStream
 from ._sync.agents import Agent
 from ._sync.client import Client
 from ._sync.lanes import Lane
 from ._sync.sessions import Session
 from ._sync.slots import Slot
+from ._sync.streams import EventStream
 from .errors import DoNotRetry, LanewayError, LeaseLost, NotClaimable, Refusal, UnexpectedAnswer, Unreachable
 from .events import Event
 from .external import PendingTask, QueueMetrics
@@ -26,6 +28,7 @@ __all__ = [
     "Agent",
     "AsyncAgent",
     "AsyncClient",
+    "AsyncEventStream",
     "AsyncLane",
     "AsyncSession",
     "AsyncSlot",
@@ -33,6 +36,7 @@ __all__ = [
     "Client",
     "DoNotRetry",
     "Event",
+    "EventStream",
     "Lane",
     "Laneway",
     "LanewayError",

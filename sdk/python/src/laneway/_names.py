@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Sequence, Union
 from urllib.parse import urlsplit
 
 
-def address(url: str) -> str:
+def addresses(urls: Union[str, Sequence[str]]) -> list[str]:
+    """The addresses of servers: one, several with commas between them, or a list."""
+    each = urls.split(",") if isinstance(urls, str) else urls
+    found = [_address(url.strip()) for url in each]
+    if not found:
+        raise ValueError("a client needs the address of a server, as in http://127.0.0.1:7717")
+    return found
+
+
+def _address(url: str) -> str:
     """The address of a server, without a trailing slash."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:

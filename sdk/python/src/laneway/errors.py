@@ -13,7 +13,12 @@ class LanewayError(Exception):
 
 
 class Unreachable(LanewayError):
-    """The server could not be reached, or the connection broke. The server may have accepted the request."""
+    """No server could be reached, or the connection broke."""
+
+    def __init__(self, message: str, *, was_sent: bool = True) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
+        """Whether a server may have accepted the request."""
 
 
 class UnexpectedAnswer(LanewayError):

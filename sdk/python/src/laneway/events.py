@@ -85,6 +85,13 @@ class Progress(Event):
 
 
 @dataclass(frozen=True)
+class Usage(Event):
+    """What the attempt has used so far."""
+
+    usage: Any = None
+
+
+@dataclass(frozen=True)
 class Steered(Event):
     """The running turn got a message."""
 
@@ -174,6 +181,28 @@ class DeadLettered(Event):
 
 
 @dataclass(frozen=True)
+class ExternalTaskPending(Event):
+    """A task of an external or hybrid lane was accepted."""
+
+    kind: str = ""
+    lane: str = ""
+    session: Optional[str] = None
+    payload: Any = None
+    timeout_ms: Optional[int] = None
+    remaining_ms: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class ExternalTaskCompleted(Event):
+    """A task of an external or hybrid lane has ended."""
+
+    success: bool = False
+    kind: str = ""
+    lane: str = ""
+    session: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Message(Event):
     """A message to a session."""
 
@@ -213,6 +242,7 @@ _KINDS: Mapping[str, type[Event]] = {
     "started": Started,
     "delta": Delta,
     "progress": Progress,
+    "usage": Usage,
     "steered": Steered,
     "boosted": Boosted,
     "retrying": Retrying,
@@ -231,6 +261,8 @@ _KINDS: Mapping[str, type[Event]] = {
     "draining": LaneEvent,
     "drained": LaneEvent,
     "dead_lettered": DeadLettered,
+    "external_task_pending": ExternalTaskPending,
+    "external_task_completed": ExternalTaskCompleted,
     "message": Message,
     "group": Group,
     "gap": Gap,

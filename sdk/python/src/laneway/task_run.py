@@ -7,7 +7,7 @@ import threading
 from typing import Any, Callable, Mapping
 
 from .errors import LeaseLost
-from .types import ClaimedTask, HeartbeatAnswer
+from .types import ClaimedTask, HeartbeatAnswer, SteeringView
 
 
 class TaskRun:
@@ -26,11 +26,12 @@ class TaskRun:
         """How much time the attempt had when it was claimed."""
         self._wake = wake
         self._lock = threading.Lock()
-        self._progress: Any = None
-        self._has_progress = False
+        # What the handler says to watchers, and what of it was sent without an answer yet.
+        self._output: dict[str, Any] = {}
+        self._sent: dict[str, Any] = {}
         self._takes_steering = takes_steering
         # Messages that the handler has not taken yet, and ids of those it has. Heartbeats repeat the ids until an answer comes.
-        self._offered: dict[str, str] = {}
+        self._offered: dict[str, SteeringView] = {}
         self._taken: list[str] = []
         self._named: list[str] = []
         self._stop = threading.Event()
@@ -38,12 +39,24 @@ class TaskRun:
     def progress(self, value: Any) -> None:
         """Publishes the progress, in JSON. Watchers get the newest of several values in quick succession."""
         json.dumps(value, allow_nan=False)
+        self._add({"progress": value})
+
+    def delta(self, text: str) -> None:
+        """Publishes more of the text that the attempt produces. Pieces in quick succession are sent together."""
+        self._add({"delta": text})
+
+    def usage(self, value: Any) -> None:
+        """Publishes what the attempt has used so far, such as tokens, in JSON. Watchers get the newest value."""
+        json.dumps(value, allow_nan=False)
+        self._add({"usage": value})
+
+    def _add(self, output: Mapping[str, Any]) -> None:
         with self._lock:
-            self._progress, self._has_progress = value, True
+            self._output = _joined(self._output, output)
         self._wake()
 
-    def steered(self) -> list[str]:
-        """The messages to the turn since the last call, for handlers that take steering.
+    def steered(self) -> list[SteeringView]:
+        """The messages to the turn since the last call, with their ids and senders, for handlers that take steering.
 
         Messages that the handler has not taken when it ends wait for the next turn.
         """
@@ -64,21 +77,31 @@ class TaskRun:
 
     def _say(self) -> Mapping[str, Any]:
         with self._lock:
-            has, value, self._has_progress = self._has_progress, self._progress, False
+            # Output of a heartbeat that got no answer goes out again.
+            self._sent, self._output = _joined(self._sent, self._output), {}
             self._named = list(self._taken)
-        return {
-            **({"progress": value} if has else {}),
-            **({"takes_steering": True, "steered": self._named} if self._takes_steering else {}),
-        }
+            steering = {"takes_steering": True, "steered": self._named} if self._takes_steering else {}
+            return {**self._sent, **steering}
 
     def _hear(self, answer: HeartbeatAnswer) -> None:
         """Takes the offered messages. A message that the server offers again is taken once."""
         with self._lock:
+            self._sent = {}
             self._taken = [id for id in self._taken if id not in self._named]
             for message in answer.steering or ():
                 if message.id not in self._taken:
-                    self._offered.setdefault(message.id, message.text)
+                    self._offered.setdefault(message.id, message)
+
+    def _has_output(self) -> bool:
+        with self._lock:
+            return bool(self._output or self._sent)
 
     def _unnamed(self) -> Mapping[str, Any]:
         with self._lock:
             return {"steered": list(self._taken)} if self._taken else {}
+
+
+def _joined(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Output of two moments: the text of both, and the newest of everything else."""
+    text = earlier.get("delta", "") + later.get("delta", "")
+    return {**earlier, **later, **({"delta": text} if text else {})}

@@ -532,6 +532,8 @@ class DeadLetterView:
     """Its home lane."""
     payload: Any
     """The payload."""
+    session: Union[str, None] = None
+    """The session."""
 
 
 @dataclass(frozen=True)
@@ -638,19 +640,25 @@ class ExplainView:
 
 @dataclass(frozen=True)
 class ExternalCompletedEvent:
-    """A worker has finished a task."""
+    """A task of an external or hybrid lane has ended."""
 
     success: bool
     """Whether the attempt succeeded."""
     at: Union[At, None] = None
     """When the event happened."""
+    kind: Union[str, None] = None
+    """The kind."""
+    lane: Union[str, None] = None
+    """The home lane."""
+    session: Union[str, None] = None
+    """The session."""
     task_id: Union[str, None] = None
     """The task."""
 
 
 @dataclass(frozen=True)
 class ExternalPendingEvent:
-    """A task waits for a worker."""
+    """A task of an external or hybrid lane was accepted."""
 
     kind: str
     """The kind."""
@@ -658,8 +666,16 @@ class ExternalPendingEvent:
     """The home lane."""
     at: Union[At, None] = None
     """When the event happened."""
+    payload: Any = None
+    """The payload."""
+    remaining_ms: Union[int, None] = None
+    """How long the task may wait for a worker."""
+    session: Union[str, None] = None
+    """The session."""
     task_id: Union[str, None] = None
     """The task."""
+    timeout_ms: Union[int, None] = None
+    """How long an attempt may take."""
 
 
 @dataclass(frozen=True)
@@ -770,12 +786,16 @@ class _HeartbeatBody(TypedDict):
 class HeartbeatBody(_HeartbeatBody, total=False):
     """A heartbeat."""
 
+    delta: Union[str, None]
+    """More of the text that the attempt produces, for clients that watch the task."""
     progress: Any
     """The progress, for clients that watch the task."""
     steered: Union[list[str], None]
     """The ids of messages in `steering` that the attempt has taken, or an empty list. Other messages stay on offer, so that a lost answer loses nothing. Without this field all messages in the answer count as taken."""
     takes_steering: Union[bool, None]
     """Whether the turn takes steering from now on. Only for turns of a session."""
+    usage: Any
+    """What the attempt has used so far, such as tokens, for clients that watch the task."""
 
 
 @dataclass(frozen=True)
@@ -897,6 +917,8 @@ class LettersSelector(TypedDict, total=False):
     """Tasks of this kind."""
     lane: Union[str, None]
     """Tasks with this home lane."""
+    session: Union[str, None]
+    """Tasks of this session, also of its tool lanes."""
 
 
 @dataclass(frozen=True)
@@ -1518,6 +1540,10 @@ class SteeringView:
     """The id of the message, for `steered`."""
     text: str
     """The text."""
+    message_id: Union[str, None] = None
+    """The channel's own id of the message."""
+    sender: Union[str, None] = None
+    """The id of the sender."""
     sender_name: Union[str, None] = None
     """The name of the sender."""
 
@@ -1683,6 +1709,18 @@ class TurnEvent:
     """The key of the session."""
     at: Union[At, None] = None
     """When the event happened."""
+
+
+@dataclass(frozen=True)
+class UsageEvent:
+    """What an attempt has used so far."""
+
+    usage: Any
+    """The report."""
+    at: Union[At, None] = None
+    """When the event happened."""
+    task_id: Union[str, None] = None
+    """The task."""
 
 
 class _UserRef(TypedDict):

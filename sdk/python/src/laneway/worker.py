@@ -13,6 +13,7 @@ import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Awaitable, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 from ._async.client import AsyncClient
@@ -27,6 +28,11 @@ from .tracing import traceparent
 log = logging.getLogger("laneway.worker")
 Handler = Union[Callable[[TaskRun], Awaitable[Any]], Callable[[TaskRun], Any]]
 H = TypeVar("H", bound=Handler)
+
+# The kind of the handler that runs tasks of all other kinds.
+ANY_KIND = "*"
+# How many seconds a report waits for output that goes before it. Output is not stored, so its loss does not matter.
+LAST_OUTPUT = 2.0
 
 # How many seconds longer than its wait the answer of a claim may take, while the worker runs and while it drains.
 ANSWER, LAST_ANSWER = 30.0, 2.0
@@ -76,7 +82,7 @@ class Worker:
         self._pauses = Retry(limit=float("inf"))
 
     def handler(self, kind: str, *, steering: bool = False) -> Callable[[H], H]:
-        """Registers the handler of a kind. A plain function runs in a thread.
+        """Registers the handler of a kind; `*` stands for all other kinds. A plain function runs in a thread.
 
         Its return value is the result and its exception is the error. `DoNotRetry` prevents a retry. With `steering`, the
         handler takes messages to its turn while it runs.
@@ -183,7 +189,8 @@ class Worker:
         body = given(
             worker=self.name,
             lanes=self._lanes,
-            kinds=sorted(self._handlers),
+            # None means all.
+            kinds=[] if ANY_KIND in self._handlers else sorted(self._handlers),
             max=free,
             wait_ms=round(self._poll * 1000),
             lease_ms=self._lease_ms,
@@ -198,7 +205,7 @@ class Worker:
         return len(tasks)
 
     async def _run_one(self, task: ClaimedTask, clock: LeaseClock) -> None:
-        handler, steering = self._handlers[task.kind]
+        handler, steering = self._handlers.get(task.kind) or self._handlers[ANY_KIND]
         loop, leases = asyncio.get_running_loop(), self._client.leases
 
         def wake() -> None:
@@ -208,6 +215,7 @@ class Worker:
         traceparent.set(task.traceparent)
         work = asyncio.ensure_future(self._call(handler, run))
         lost = False
+        flushed = asyncio.Event()
 
         def stop() -> None:
             # A function in a thread runs until it checks, and keeps its slot until then.
@@ -218,12 +226,18 @@ class Worker:
 
         def on_lost(why: str) -> None:
             nonlocal lost
+            flushed.set()
+            if work.done():
+                # The server knows the end of the task already, or refuses the report.
+                return
             log.warning("task %s is lost: %s", task.id, why)
             lost = True
             stop()
 
         def on_heard(answer: HeartbeatAnswer) -> None:
             run._hear(answer)
+            if not run._has_output():
+                flushed.set()
             if answer.cancel_requested:
                 stop()
 
@@ -233,11 +247,20 @@ class Worker:
         try:
             await asyncio.wait({work})
             if not lost:
+                await self._flush(task, run, flushed)
                 await self._report(task, clock, {**_outcome(work, run), **run._unnamed()})
         finally:
             leases.drop(task.id)
             run._stop.set()
             work.cancel()
+
+    async def _flush(self, task: ClaimedTask, run: TaskRun, flushed: asyncio.Event) -> None:
+        """Sends the output that is left: watchers get it before the end."""
+        if run._has_output():
+            flushed.clear()
+            self._client.leases.wake(task.id)
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(flushed.wait(), LAST_OUTPUT)
 
     async def _call(self, handler: Handler, run: TaskRun) -> Any:
         if inspect.iscoroutinefunction(handler):

@@ -249,3 +249,32 @@ async fn steering_is_offered_until_the_worker_confirms_it() {
     assert_eq!(beat().await.json()["steer"], json!(["on"]));
     assert_eq!(beat().await.json()["steer"], json!([]));
 }
+
+#[tokio::test]
+async fn dead_letters_are_found_by_lane_session_and_kind() {
+    let server = serve("handler \"fails\" { command = [\"false\"] }\nqueue { enable_dlq = true }").await;
+    let mut all = server.events("/api/events").await;
+    for lane in ["session:ann/query", "session:ann/execute", "session:bob/query", "main"] {
+        server.post("/api/tasks", json!({"kind": "fails", "lanes": [lane]})).await;
+        all.next_named("done").await;
+    }
+    let found = async |query: &str| -> Vec<String> {
+        let letters = server.get(&format!("/api/dead-letters?{query}")).await;
+        assert_eq!(letters.status, 200, "{letters:?}");
+        let items = letters.json()["items"].as_array().unwrap().clone();
+        items.iter().map(|letter| format!("{} {}", letter["session"], letter["lane"])).collect()
+    };
+    assert_eq!(
+        found("session=ann").await,
+        [r#""ann" "session:ann/query""#, r#""ann" "session:ann/execute""#]
+    );
+    assert_eq!(found("lane=session:bob%2Fquery").await, [r#""bob" "session:bob/query""#]);
+    assert_eq!(found("kind=fails&lane=main").await, [r#"null "main""#]);
+    assert_eq!(found("session=unknown").await, [""; 0]);
+    let first = server.get("/api/dead-letters?session=ann&limit=1").await.json();
+    let cursor = first["next_cursor"].as_str().unwrap();
+    assert_eq!(found(&format!("session=ann&limit=1&cursor={cursor}")).await.len(), 1);
+    let discarded = server.send("DELETE", "/api/dead-letters?session=ann", json!(null)).await;
+    assert_eq!(discarded.json()["count"], 2, "{discarded:?}");
+    assert_eq!(found("").await.len(), 2);
+}

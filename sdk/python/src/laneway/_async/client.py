@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, AsyncGenerator, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Mapping, Optional, Sequence, Union
 
 from .._names import session_lane
 from .._options import SlotOptions, TaskOptions
@@ -29,7 +29,6 @@ from ..types import (
     WorkerView,
 )
 from ..errors import NotFound
-from ..events import Event
 from ..external import PendingTask, QueueMetrics
 from ..retry import Retry
 from .agents import AsyncAgent
@@ -38,6 +37,7 @@ from .lanes import AsyncLane
 from .leases import AsyncLeases
 from .sessions import AsyncSession
 from .slots import AsyncSlot
+from .streams import AsyncEventStream
 from .transport import AsyncTransport, given, meaning, path_of
 
 if TYPE_CHECKING:
@@ -50,13 +50,25 @@ class AsyncClient:
     """A client of a Laneway server. Close it when you no longer need it, or use it in a `with` block."""
 
     def __init__(
-        self, url: str, *, token: Optional[str] = None, retry: Retry = Retry(), timeout: float = 30.0
+        self,
+        url: Union[str, Sequence[str]],
+        *,
+        token: Optional[str] = None,
+        retry: Retry = Retry(),
+        timeout: float = 30.0,
     ) -> None:
-        """`timeout` is in seconds. It applies to requests that do not wait for a task."""
+        """`url` is the address of a server, or the addresses of several replicas. If one is away, the next takes its place.
+
+        `timeout` is in seconds. It applies to requests that do not wait for a task.
+        """
         self.transport = AsyncTransport(url, token, retry, timeout)
-        self.url = self.transport.url
         self.leases = AsyncLeases(self.transport)
         self._external = AsyncExternal(self.transport, self.leases)
+
+    @property
+    def url(self) -> str:
+        """The address in use."""
+        return self.transport.url
 
     def __repr__(self) -> str:
         return f"AsyncClient({self.url!r})"
@@ -172,7 +184,7 @@ class AsyncClient:
             if view.ended_at is not None:
                 return view
 
-    def task_events(self, task: str, *, after: Optional[str] = None) -> AsyncGenerator[Event, None]:
+    def task_events(self, task: str, *, after: Optional[str] = None) -> AsyncEventStream:
         """The events of a task, until `done`. Continues after the last event when the connection breaks."""
         return self.transport.follow(path_of("tasks", task, "events"), after=after)
 
@@ -183,8 +195,11 @@ class AsyncClient:
         session: Optional[str] = None,
         task: Optional[str] = None,
         after: Optional[str] = None,
-    ) -> AsyncGenerator[Event, None]:
-        """All events, without end. Continues after the last event when the connection breaks."""
+    ) -> AsyncEventStream:
+        """All events, without end. Continues after the last event when the connection breaks.
+
+        Nothing that happens after it is open is missed: of a `Client` it is open at once, of an `AsyncClient` after `await`.
+        """
         query = given(lane=lane, session=session, task=task)
         return self.transport.follow(path_of("events"), query=query, after=after)
 
@@ -275,24 +290,38 @@ class AsyncClient:
         lanes = {lane.lane: lane async for lane in self.lanes()}
         return QueueMetrics(status.running, status.waiting, status.max_concurrent, lanes)
 
-    async def dead_letters(self) -> list[DeadLetterView]:
-        """The dead letters, the oldest first."""
-        return [letter async for letter in self.transport.pages(DeadLetterView, path_of("dead-letters"))]
+    async def dead_letters(
+        self, *, lane: Optional[str] = None, session: Optional[str] = None, kind: Optional[str] = None
+    ) -> list[DeadLetterView]:
+        """The dead letters that match, the oldest first. `session` covers its tool lanes."""
+        query = given(lane=lane, session=session, kind=kind)
+        return [letter async for letter in self.transport.pages(DeadLetterView, path_of("dead-letters"), query)]
 
     async def redrive(
-        self, letter: Optional[str] = None, *, lane: Optional[str] = None, kind: Optional[str] = None
+        self,
+        letter: Optional[str] = None,
+        *,
+        lane: Optional[str] = None,
+        session: Optional[str] = None,
+        kind: Optional[str] = None,
     ) -> RedriveAnswer:
-        """Redrives a dead letter as a new task, or all dead letters of a lane or kind."""
+        """Redrives a dead letter as a new task, or all dead letters of a lane, session or kind."""
         path = path_of("dead-letters", "redrive") if letter is None else path_of("dead-letters", letter, "redrive")
-        body = given(lane=lane, kind=kind) if letter is None else None
+        body = given(lane=lane, session=session, kind=kind) if letter is None else None
         return await self.transport.read(RedriveAnswer, "POST", path, body=body)
 
     async def discard(
-        self, letter: Optional[str] = None, *, lane: Optional[str] = None, kind: Optional[str] = None
+        self,
+        letter: Optional[str] = None,
+        *,
+        lane: Optional[str] = None,
+        session: Optional[str] = None,
+        kind: Optional[str] = None,
     ) -> RedriveAnswer:
-        """Deletes a dead letter, or all dead letters of a lane or kind."""
+        """Deletes a dead letter, or all dead letters of a lane, session or kind."""
         path = path_of("dead-letters") if letter is None else path_of("dead-letters", letter)
-        return await self.transport.read(RedriveAnswer, "DELETE", path, query=given(lane=lane, kind=kind))
+        query = given(lane=lane, session=session, kind=kind)
+        return await self.transport.read(RedriveAnswer, "DELETE", path, query=query)
 
 
 def _stats(lane: LaneNumbers) -> ToolLaneStats:

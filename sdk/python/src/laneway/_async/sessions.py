@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, AsyncGenerator, Optional
+from typing import TYPE_CHECKING, Optional
 
 from .._options import MessageOptions
 from ..types import (
@@ -13,7 +13,7 @@ from ..types import (
     SessionStats,
     SessionSummary,
 )
-from ..events import Event
+from .streams import AsyncEventStream
 from .transport import AsyncTransport, given, path_of
 
 if TYPE_CHECKING:
@@ -80,6 +80,6 @@ class AsyncSession:
         """Sends a message to the running turn."""
         return await self._transport.read(MessageAnswer, "POST", self._path("steer"), body={"text": text})
 
-    def events(self, *, after: Optional[str] = None) -> AsyncGenerator[Event, None]:
+    def events(self, *, after: Optional[str] = None) -> AsyncEventStream:
         """The events of the session, without end."""
         return self._transport.follow(self._path("events"), after=after)

@@ -12,18 +12,19 @@ import weakref
 # end
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, AsyncGenerator, Mapping, Optional, TypeVar
+from typing import Any, AsyncGenerator, Mapping, Optional, Sequence, TypeVar, Union
 from urllib.parse import quote
 
 import httpx2
 
 from .._decode import decode
-from .._names import address
-from ..errors import LanewayError, UnexpectedAnswer, Unreachable, refusal
+from .._names import addresses
+from ..errors import Draining, LanewayError, StoreUnavailable, UnexpectedAnswer, Unreachable, refusal
 from ..events import Done, Event, event
 from ..retry import Retry
 from ..tracing import next_traceparent
 from .carrier import AsyncCarrier
+from .streams import AsyncEventStream
 
 T = TypeVar("T")
 
@@ -54,10 +55,13 @@ def given(**fields: Any) -> dict[str, Any]:
 
 
 class AsyncTransport:
-    """The connection to one server."""
+    """The connection to a server. When it is away, the next address takes its place."""
 
-    def __init__(self, url: str, token: Optional[str], retry: Retry, timeout: float) -> None:
-        self.url = address(url)
+    def __init__(
+        self, url: Union[str, Sequence[str]], token: Optional[str], retry: Retry, timeout: float
+    ) -> None:
+        self._addresses = addresses(url)
+        self._current = 0
         self.retry = retry
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
         self._timeout = timeout
@@ -71,9 +75,18 @@ class AsyncTransport:
 
     def _connections(self) -> httpx2.AsyncClient:
         carrier = AsyncCarrier(_CONNECTIONS, _KEEP_ALIVE)
-        return httpx2.AsyncClient(
-            base_url=self.url, headers=self._headers, transport=carrier, timeout=self._timeout
-        )
+        return httpx2.AsyncClient(headers=self._headers, transport=carrier, timeout=self._timeout)
+
+    @property
+    def url(self) -> str:
+        """The address in use."""
+        return self._addresses[self._current]
+
+    def _leave(self, used: int, error: LanewayError) -> bool:
+        """Goes on with the next address if the server is away. Returns whether no server got the request."""
+        if is_away(error) and self._current == used:
+            self._current = (used + 1) % len(self._addresses)
+        return isinstance(error, Unreachable) and not error.was_sent
 
     # async only
     @property
@@ -120,7 +133,7 @@ class AsyncTransport:
         while True:
             tries += 1
             try:
-                return await self._once(method, path, body, query, sent, timeout)
+                return await self._anywhere(method, path, body, query, sent, timeout)
             except LanewayError as error:
                 spent = time.monotonic() - began
                 pause = self.retry.pause(error, tries, spent, random.random()) if repeatable else None
@@ -128,7 +141,7 @@ class AsyncTransport:
                     raise
             await asyncio.sleep(pause)
 
-    async def _once(
+    async def _anywhere(
         self,
         method: str,
         path: str,
@@ -137,12 +150,31 @@ class AsyncTransport:
         headers: dict[str, str],
         timeout: Any,
     ) -> httpx2.Response:
+        """One try, at each address in turn while no server got the request."""
+        for others in reversed(range(len(self._addresses))):
+            used = self._current
+            try:
+                return await self._once(method, self.url + path, body, query, headers, timeout)
+            except LanewayError as error:
+                if not (self._leave(used, error) and others):
+                    raise
+        raise AssertionError("there is an address")
+
+    async def _once(
+        self,
+        method: str,
+        url: str,
+        body: Optional[Mapping[str, Any]],
+        query: Optional[Mapping[str, Any]],
+        headers: dict[str, str],
+        timeout: Any,
+    ) -> httpx2.Response:
         try:
             response = await self.http.request(
-                method, path, json=body, params=query, headers=headers, timeout=timeout
+                method, url, json=body, params=query, headers=headers, timeout=timeout
             )
         except httpx2.TransportError as error:
-            raise Unreachable(f"{type(error).__name__}: {error}") from error
+            raise unreachable(error) from error
         if response.is_success:
             return response
         raise refused(response, headers.get("traceparent"))
@@ -174,30 +206,65 @@ class AsyncTransport:
         headers: Optional[Mapping[str, str]] = None,
     ) -> AsyncGenerator[Event, None]:
         """The events of one stream, until it ends or the connection breaks."""
+        async with aclosing(self._stream(method, path, body, query, headers)) as stream:
+            async for told in stream:
+                if told is not None:
+                    yield told
+
+    async def _stream(
+        self,
+        method: str,
+        path: str,
+        body: Optional[Mapping[str, Any]],
+        query: Optional[Mapping[str, Any]],
+        headers: Optional[Mapping[str, str]],
+    ) -> AsyncGenerator[Optional[Event], None]:
+        """The events of one stream, after `None` when it is open."""
         sent = {"traceparent": next_traceparent(), "accept": "text/event-stream", **(headers or {})}
+        for others in reversed(range(len(self._addresses))):
+            used = self._current
+            try:
+                async with aclosing(self._stream_at(self.url + path, method, body, query, sent)) as stream:
+                    async for told in stream:
+                        yield told
+                return
+            except LanewayError as error:
+                if not (self._leave(used, error) and others):
+                    raise
+
+    async def _stream_at(
+        self,
+        url: str,
+        method: str,
+        body: Optional[Mapping[str, Any]],
+        query: Optional[Mapping[str, Any]],
+        headers: dict[str, str],
+    ) -> AsyncGenerator[Optional[Event], None]:
         try:
             async with self.http.stream(
-                method, path, json=body, params=query, headers=sent, timeout=self._patient
+                method, url, json=body, params=query, headers=headers, timeout=self._patient
             ) as response:
                 if not response.is_success:
                     await response.aread()
-                    raise refused(response, sent["traceparent"])
+                    raise refused(response, headers["traceparent"])
+                yield None
                 if response.status_code == 204:
                     yield Done(name="done", data={})
                     return
                 async for told in httpx2.EventSource(response):
                     yield event(told.event, told.data, told.id)
         except httpx2.TransportError as error:
-            raise Unreachable(f"{type(error).__name__}: {error}") from error
+            raise unreachable(error) from error
 
-    async def follow(
-        self,
-        path: str,
-        *,
-        query: Optional[Mapping[str, Any]] = None,
-        after: Optional[str] = None,
-    ) -> AsyncGenerator[Event, None]:
+    def follow(
+        self, path: str, *, query: Optional[Mapping[str, Any]] = None, after: Optional[str] = None
+    ) -> AsyncEventStream:
         """The events of a stream, until `done`. Reconnects after the last event when the connection breaks."""
+        return AsyncEventStream(self._follow(path, query, after))
+
+    async def _follow(
+        self, path: str, query: Optional[Mapping[str, Any]], after: Optional[str]
+    ) -> AsyncGenerator[Optional[Event], None]:
         last = after
         began, tries = time.monotonic(), 0
         while True:
@@ -205,9 +272,12 @@ class AsyncTransport:
             tries += 1
             try:
                 headers = given(**{"last-event-id": last})
-                async with aclosing(self.stream("GET", path, query=query, headers=headers)) as stream:
+                async with aclosing(self._stream("GET", path, None, query, headers)) as stream:
                     async for told in stream:
                         began, tries = time.monotonic(), 0
+                        if told is None:
+                            yield None
+                            continue
                         last = told.event_id or last
                         yield told
                         if isinstance(told, Done) and path.startswith("/api/tasks/"):
@@ -226,6 +296,19 @@ class _Page:
 
     items: list[Any]
     next_cursor: Optional[str] = None
+
+
+def unreachable(error: httpx2.TransportError) -> Unreachable:
+    """The exception for a failed connection."""
+    was_sent = not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
+    return Unreachable(f"{type(error).__name__}: {error}", was_sent=was_sent)
+
+
+def is_away(error: LanewayError) -> bool:
+    """Whether another server may answer where this one did not."""
+    if isinstance(error, UnexpectedAnswer):
+        return error.is_of_gateway
+    return isinstance(error, (Unreachable, Draining, StoreUnavailable))
 
 
 def meaning(kind: type[T], response: httpx2.Response) -> T:

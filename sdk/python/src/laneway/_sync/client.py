@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generator, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Generator, Mapping, Optional, Sequence, Union
 
 from .._names import session_lane
 from .._options import SlotOptions, TaskOptions
@@ -31,7 +31,6 @@ from ..types import (
     WorkerView,
 )
 from ..errors import NotFound
-from ..events import Event
 from ..external import PendingTask, QueueMetrics
 from ..retry import Retry
 from .agents import Agent
@@ -40,6 +39,7 @@ from .lanes import Lane
 from .leases import Leases
 from .sessions import Session
 from .slots import Slot
+from .streams import EventStream
 from .transport import Transport, given, meaning, path_of
 
 if TYPE_CHECKING:
@@ -52,13 +52,25 @@ class Client:
     """A client of a Laneway server. Close it when you no longer need it, or use it in a `with` block."""
 
     def __init__(
-        self, url: str, *, token: Optional[str] = None, retry: Retry = Retry(), timeout: float = 30.0
+        self,
+        url: Union[str, Sequence[str]],
+        *,
+        token: Optional[str] = None,
+        retry: Retry = Retry(),
+        timeout: float = 30.0,
     ) -> None:
-        """`timeout` is in seconds. It applies to requests that do not wait for a task."""
+        """`url` is the address of a server, or the addresses of several replicas. If one is away, the next takes its place.
+
+        `timeout` is in seconds. It applies to requests that do not wait for a task.
+        """
         self.transport = Transport(url, token, retry, timeout)
-        self.url = self.transport.url
         self.leases = Leases(self.transport)
         self._external = External(self.transport, self.leases)
+
+    @property
+    def url(self) -> str:
+        """The address in use."""
+        return self.transport.url
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
@@ -174,7 +186,7 @@ class Client:
             if view.ended_at is not None:
                 return view
 
-    def task_events(self, task: str, *, after: Optional[str] = None) -> Generator[Event, None, None]:
+    def task_events(self, task: str, *, after: Optional[str] = None) -> EventStream:
         """The events of a task, until `done`. Continues after the last event when the connection breaks."""
         return self.transport.follow(path_of("tasks", task, "events"), after=after)
 
@@ -185,8 +197,11 @@ class Client:
         session: Optional[str] = None,
         task: Optional[str] = None,
         after: Optional[str] = None,
-    ) -> Generator[Event, None, None]:
-        """All events, without end. Continues after the last event when the connection breaks."""
+    ) -> EventStream:
+        """All events, without end. Continues after the last event when the connection breaks.
+
+        Nothing that happens after it is open is missed: of a `Client` it is open at once, of an `Client` after `await`.
+        """
         query = given(lane=lane, session=session, task=task)
         return self.transport.follow(path_of("events"), query=query, after=after)
 
@@ -277,24 +292,38 @@ class Client:
         lanes = {lane.lane: lane for lane in self.lanes()}
         return QueueMetrics(status.running, status.waiting, status.max_concurrent, lanes)
 
-    def dead_letters(self) -> list[DeadLetterView]:
-        """The dead letters, the oldest first."""
-        return [letter for letter in self.transport.pages(DeadLetterView, path_of("dead-letters"))]
+    def dead_letters(
+        self, *, lane: Optional[str] = None, session: Optional[str] = None, kind: Optional[str] = None
+    ) -> list[DeadLetterView]:
+        """The dead letters that match, the oldest first. `session` covers its tool lanes."""
+        query = given(lane=lane, session=session, kind=kind)
+        return [letter for letter in self.transport.pages(DeadLetterView, path_of("dead-letters"), query)]
 
     def redrive(
-        self, letter: Optional[str] = None, *, lane: Optional[str] = None, kind: Optional[str] = None
+        self,
+        letter: Optional[str] = None,
+        *,
+        lane: Optional[str] = None,
+        session: Optional[str] = None,
+        kind: Optional[str] = None,
     ) -> RedriveAnswer:
-        """Redrives a dead letter as a new task, or all dead letters of a lane or kind."""
+        """Redrives a dead letter as a new task, or all dead letters of a lane, session or kind."""
         path = path_of("dead-letters", "redrive") if letter is None else path_of("dead-letters", letter, "redrive")
-        body = given(lane=lane, kind=kind) if letter is None else None
+        body = given(lane=lane, session=session, kind=kind) if letter is None else None
         return self.transport.read(RedriveAnswer, "POST", path, body=body)
 
     def discard(
-        self, letter: Optional[str] = None, *, lane: Optional[str] = None, kind: Optional[str] = None
+        self,
+        letter: Optional[str] = None,
+        *,
+        lane: Optional[str] = None,
+        session: Optional[str] = None,
+        kind: Optional[str] = None,
     ) -> RedriveAnswer:
-        """Deletes a dead letter, or all dead letters of a lane or kind."""
+        """Deletes a dead letter, or all dead letters of a lane, session or kind."""
         path = path_of("dead-letters") if letter is None else path_of("dead-letters", letter)
-        return self.transport.read(RedriveAnswer, "DELETE", path, query=given(lane=lane, kind=kind))
+        query = given(lane=lane, session=session, kind=kind)
+        return self.transport.read(RedriveAnswer, "DELETE", path, query=query)
 
 
 def _stats(lane: LaneNumbers) -> ToolLaneStats:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generator, Optional
+from typing import TYPE_CHECKING, Optional
 
 from .._options import MessageOptions
 from ..types import (
@@ -15,7 +15,7 @@ from ..types import (
     SessionStats,
     SessionSummary,
 )
-from ..events import Event
+from .streams import EventStream
 from .transport import Transport, given, path_of
 
 if TYPE_CHECKING:
@@ -82,6 +82,6 @@ class Session:
         """Sends a message to the running turn."""
         return self._transport.read(MessageAnswer, "POST", self._path("steer"), body={"text": text})
 
-    def events(self, *, after: Optional[str] = None) -> Generator[Event, None, None]:
+    def events(self, *, after: Optional[str] = None) -> EventStream:
         """The events of the session, without end."""
         return self._transport.follow(self._path("events"), after=after)

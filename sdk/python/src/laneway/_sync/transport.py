@@ -10,18 +10,19 @@ import socket
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Generator, Mapping, Optional, TypeVar
+from typing import Any, Generator, Mapping, Optional, Sequence, TypeVar, Union
 from urllib.parse import quote
 
 import httpx2
 
 from .._decode import decode
-from .._names import address
-from ..errors import LanewayError, UnexpectedAnswer, Unreachable, refusal
+from .._names import addresses
+from ..errors import Draining, LanewayError, StoreUnavailable, UnexpectedAnswer, Unreachable, refusal
 from ..events import Done, Event, event
 from ..retry import Retry
 from ..tracing import next_traceparent
 from .carrier import Carrier
+from .streams import EventStream
 
 T = TypeVar("T")
 
@@ -52,10 +53,13 @@ def given(**fields: Any) -> dict[str, Any]:
 
 
 class Transport:
-    """The connection to one server."""
+    """The connection to a server. When it is away, the next address takes its place."""
 
-    def __init__(self, url: str, token: Optional[str], retry: Retry, timeout: float) -> None:
-        self.url = address(url)
+    def __init__(
+        self, url: Union[str, Sequence[str]], token: Optional[str], retry: Retry, timeout: float
+    ) -> None:
+        self._addresses = addresses(url)
+        self._current = 0
         self.retry = retry
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
         self._timeout = timeout
@@ -65,9 +69,18 @@ class Transport:
 
     def _connections(self) -> httpx2.Client:
         carrier = Carrier(_CONNECTIONS, _KEEP_ALIVE)
-        return httpx2.Client(
-            base_url=self.url, headers=self._headers, transport=carrier, timeout=self._timeout
-        )
+        return httpx2.Client(headers=self._headers, transport=carrier, timeout=self._timeout)
+
+    @property
+    def url(self) -> str:
+        """The address in use."""
+        return self._addresses[self._current]
+
+    def _leave(self, used: int, error: LanewayError) -> bool:
+        """Goes on with the next address if the server is away. Returns whether no server got the request."""
+        if is_away(error) and self._current == used:
+            self._current = (used + 1) % len(self._addresses)
+        return isinstance(error, Unreachable) and not error.was_sent
 
     @property
     def http(self) -> httpx2.Client:
@@ -103,7 +116,7 @@ class Transport:
         while True:
             tries += 1
             try:
-                return self._once(method, path, body, query, sent, timeout)
+                return self._anywhere(method, path, body, query, sent, timeout)
             except LanewayError as error:
                 spent = time.monotonic() - began
                 pause = self.retry.pause(error, tries, spent, random.random()) if repeatable else None
@@ -111,7 +124,7 @@ class Transport:
                     raise
             time.sleep(pause)
 
-    def _once(
+    def _anywhere(
         self,
         method: str,
         path: str,
@@ -120,12 +133,31 @@ class Transport:
         headers: dict[str, str],
         timeout: Any,
     ) -> httpx2.Response:
+        """One try, at each address in turn while no server got the request."""
+        for others in reversed(range(len(self._addresses))):
+            used = self._current
+            try:
+                return self._once(method, self.url + path, body, query, headers, timeout)
+            except LanewayError as error:
+                if not (self._leave(used, error) and others):
+                    raise
+        raise AssertionError("there is an address")
+
+    def _once(
+        self,
+        method: str,
+        url: str,
+        body: Optional[Mapping[str, Any]],
+        query: Optional[Mapping[str, Any]],
+        headers: dict[str, str],
+        timeout: Any,
+    ) -> httpx2.Response:
         try:
             response = self.http.request(
-                method, path, json=body, params=query, headers=headers, timeout=timeout
+                method, url, json=body, params=query, headers=headers, timeout=timeout
             )
         except httpx2.TransportError as error:
-            raise Unreachable(f"{type(error).__name__}: {error}") from error
+            raise unreachable(error) from error
         if response.is_success:
             return response
         raise refused(response, headers.get("traceparent"))
@@ -157,30 +189,65 @@ class Transport:
         headers: Optional[Mapping[str, str]] = None,
     ) -> Generator[Event, None, None]:
         """The events of one stream, until it ends or the connection breaks."""
+        with closing(self._stream(method, path, body, query, headers)) as stream:
+            for told in stream:
+                if told is not None:
+                    yield told
+
+    def _stream(
+        self,
+        method: str,
+        path: str,
+        body: Optional[Mapping[str, Any]],
+        query: Optional[Mapping[str, Any]],
+        headers: Optional[Mapping[str, str]],
+    ) -> Generator[Optional[Event], None, None]:
+        """The events of one stream, after `None` when it is open."""
         sent = {"traceparent": next_traceparent(), "accept": "text/event-stream", **(headers or {})}
+        for others in reversed(range(len(self._addresses))):
+            used = self._current
+            try:
+                with closing(self._stream_at(self.url + path, method, body, query, sent)) as stream:
+                    for told in stream:
+                        yield told
+                return
+            except LanewayError as error:
+                if not (self._leave(used, error) and others):
+                    raise
+
+    def _stream_at(
+        self,
+        url: str,
+        method: str,
+        body: Optional[Mapping[str, Any]],
+        query: Optional[Mapping[str, Any]],
+        headers: dict[str, str],
+    ) -> Generator[Optional[Event], None, None]:
         try:
             with self.http.stream(
-                method, path, json=body, params=query, headers=sent, timeout=self._patient
+                method, url, json=body, params=query, headers=headers, timeout=self._patient
             ) as response:
                 if not response.is_success:
                     response.read()
-                    raise refused(response, sent["traceparent"])
+                    raise refused(response, headers["traceparent"])
+                yield None
                 if response.status_code == 204:
                     yield Done(name="done", data={})
                     return
                 for told in httpx2.EventSource(response):
                     yield event(told.event, told.data, told.id)
         except httpx2.TransportError as error:
-            raise Unreachable(f"{type(error).__name__}: {error}") from error
+            raise unreachable(error) from error
 
     def follow(
-        self,
-        path: str,
-        *,
-        query: Optional[Mapping[str, Any]] = None,
-        after: Optional[str] = None,
-    ) -> Generator[Event, None, None]:
+        self, path: str, *, query: Optional[Mapping[str, Any]] = None, after: Optional[str] = None
+    ) -> EventStream:
         """The events of a stream, until `done`. Reconnects after the last event when the connection breaks."""
+        return EventStream(self._follow(path, query, after))
+
+    def _follow(
+        self, path: str, query: Optional[Mapping[str, Any]], after: Optional[str]
+    ) -> Generator[Optional[Event], None, None]:
         last = after
         began, tries = time.monotonic(), 0
         while True:
@@ -188,9 +255,12 @@ class Transport:
             tries += 1
             try:
                 headers = given(**{"last-event-id": last})
-                with closing(self.stream("GET", path, query=query, headers=headers)) as stream:
+                with closing(self._stream("GET", path, None, query, headers)) as stream:
                     for told in stream:
                         began, tries = time.monotonic(), 0
+                        if told is None:
+                            yield None
+                            continue
                         last = told.event_id or last
                         yield told
                         if isinstance(told, Done) and path.startswith("/api/tasks/"):
@@ -209,6 +279,19 @@ class _Page:
 
     items: list[Any]
     next_cursor: Optional[str] = None
+
+
+def unreachable(error: httpx2.TransportError) -> Unreachable:
+    """The exception for a failed connection."""
+    was_sent = not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
+    return Unreachable(f"{type(error).__name__}: {error}", was_sent=was_sent)
+
+
+def is_away(error: LanewayError) -> bool:
+    """Whether another server may answer where this one did not."""
+    if isinstance(error, UnexpectedAnswer):
+        return error.is_of_gateway
+    return isinstance(error, (Unreachable, Draining, StoreUnavailable))
 
 
 def meaning(kind: type[T], response: httpx2.Response) -> T:

@@ -2,35 +2,60 @@
 
 use axum::Json;
 use axum::extract::State;
-use laneway_core::{DeadLetter, LaneName, TaskId};
+use laneway_core::{DeadLetter, LaneName, Name, TaskId};
 use laneway_engine::Error;
 use laneway_protocol::{At, DeadLetterView, LettersSelector, Page, RedriveAnswer};
+use serde::Deserialize;
 use serde_json::json;
+use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
-use crate::http::paging::{PageQuery, bad_cursor, page_size};
+use crate::http::paging::{bad_cursor, page_size};
 use crate::service::{parse, task_view};
+
+/// Which dead letters to list.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeadLettersQuery {
+    /// Tasks with this home lane.
+    lane: Option<String>,
+    /// Tasks of this session, also of its tool lanes.
+    session: Option<String>,
+    /// Tasks of this kind.
+    kind: Option<String>,
+    /// The largest number of items on the page. Default 50, at most 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the previous page.
+    cursor: Option<String>,
+    #[param(ignore)]
+    #[serde(rename = "access_token")]
+    _access_token: Option<String>,
+}
 
 /// The tasks that failed for good, the oldest first.
 #[utoipa::path(
-    get, path = "/api/dead-letters", tag = "dead letters", params(PageQuery),
+    get, path = "/api/dead-letters", tag = "dead letters", params(DeadLettersQuery),
     responses((status = 200, body = Page<DeadLetterView>))
 )]
 pub(crate) async fn list(
     State(app): Shared,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<DeadLettersQuery>,
 ) -> ApiJson<Page<DeadLetterView>> {
     let max = page_size(query.limit)?;
     let after = query.cursor.as_deref().map(task_id).transpose().map_err(|_| bad_cursor())?;
+    let which = Which::new(query.lane, query.session, query.kind)?;
     let dead_letters: Vec<DeadLetter> = app
         .handle
         .read(move |lanes| {
             let dead_letters =
                 lanes.dead_letters().skip_while(|dead_letter| after.is_some_and(|id| dead_letter.task != id));
-            dead_letters.skip(usize::from(after.is_some())).take(max + 1).cloned().collect()
+            let dead_letters = dead_letters.skip(usize::from(after.is_some()));
+            dead_letters.filter(|dead_letter| which.fits(dead_letter)).take(max + 1).cloned().collect()
         })
         .await?;
     let next_cursor = (dead_letters.len() > max).then(|| dead_letters[max - 1].task.to_string());
@@ -45,6 +70,7 @@ async fn view(app: &App, dead_letter: &DeadLetter) -> ApiResult<DeadLetterView> 
     Ok(DeadLetterView {
         id: dead_letter.task.to_string(),
         lane: home_of(dead_letter).to_string(),
+        session: task_view::session_of(&dead_letter.spec.lanes),
         kind: dead_letter.spec.kind.to_string(),
         payload: task_view::payload_of(&app.handle, dead_letter.spec.payload).await?,
         error: dead_letter.error.to_string(),
@@ -109,7 +135,12 @@ pub(crate) async fn redrive_many(
 /// Deletes all dead letters that match.
 #[utoipa::path(
     delete, path = "/api/dead-letters", tag = "dead letters",
-    params(("lane" = Option<String>, Query), ("kind" = Option<String>, Query), ("dry_run" = Option<bool>, Query)),
+    params(
+        ("lane" = Option<String>, Query),
+        ("session" = Option<String>, Query),
+        ("kind" = Option<String>, Query),
+        ("dry_run" = Option<bool>, Query),
+    ),
     responses((status = 200, body = RedriveAnswer))
 )]
 pub(crate) async fn discard_many(
@@ -157,19 +188,44 @@ async fn recorded(
 }
 
 async fn matching(app: &App, which: LettersSelector) -> ApiResult<Vec<TaskId>> {
-    let lane = which.lane.map(parse::lane).transpose()?;
-    let kind = which.kind.map(|kind| parse::name("kind", kind)).transpose()?;
-    if lane.is_none() && kind.is_none() {
-        return Err(ApiError::invalid("say which: a lane or a kind"));
+    let which = Which::new(which.lane, which.session, which.kind)?;
+    if which.is_everything() {
+        return Err(ApiError::invalid("say which: a lane, a session or a kind"));
     }
     let look = move |lanes: &laneway_core::Scheduler| {
-        let dead_letters = lanes.dead_letters().filter(|dead_letter| {
-            lane.as_ref().is_none_or(|lane| home_of(dead_letter) == *lane)
-                && kind.as_ref().is_none_or(|kind| dead_letter.spec.kind == *kind)
-        });
+        let dead_letters = lanes.dead_letters().filter(|dead_letter| which.fits(dead_letter));
         dead_letters.map(|dead_letter| dead_letter.task).collect()
     };
     Ok(app.handle.read(look).await?)
+}
+
+/// The dead letters that a caller means: those that match everything that is set.
+struct Which {
+    lane: Option<LaneName>,
+    session: Option<String>,
+    kind: Option<Name>,
+}
+
+impl Which {
+    fn new(lane: Option<String>, session: Option<String>, kind: Option<String>) -> ApiResult<Which> {
+        let lane = lane.map(parse::lane).transpose()?;
+        let kind = kind.map(|kind| parse::name("kind", kind)).transpose()?;
+        Ok(Which { lane, session, kind })
+    }
+
+    fn is_everything(&self) -> bool {
+        self.lane.is_none() && self.session.is_none() && self.kind.is_none()
+    }
+
+    fn fits(&self, dead_letter: &DeadLetter) -> bool {
+        let spec = &dead_letter.spec;
+        self.lane.as_ref().is_none_or(|lane| home_of(dead_letter) == *lane)
+            && self
+                .session
+                .as_ref()
+                .is_none_or(|key| task_view::session_of(&spec.lanes).as_ref() == Some(key))
+            && self.kind.as_ref().is_none_or(|kind| spec.kind == *kind)
+    }
 }
 
 async fn redrive_all(app: &App, dead_letters: Vec<TaskId>) -> ApiResult<RedriveAnswer> {

@@ -115,9 +115,9 @@ pub(crate) async fn heartbeat(
     Body(body): Body<HeartbeatBody>,
 ) -> ApiJson<HeartbeatAnswer> {
     let task = task_id(&id)?;
-    let HeartbeatBody { fence, progress, takes_steering, steered } = body;
+    let HeartbeatBody { fence, progress, delta, usage, takes_steering, steered } = body;
     let taken = steered.map(|ids| message_ids(&ids)).transpose()?;
-    let report = HeartbeatReport { takes_steering, taken, progress };
+    let report = HeartbeatReport { takes_steering, taken, progress, delta, usage };
     let renewed = app.handle.heartbeat_with(task, Fence(fence), report).await?;
     let steering: Vec<SteeringView> = renewed.steer.into_iter().map(steering_view).collect();
     let steer = steering.iter().map(|message| message.text.clone()).collect();
@@ -126,7 +126,8 @@ pub(crate) async fn heartbeat(
 }
 
 fn steering_view(message: SteeringMessage) -> SteeringView {
-    SteeringView { id: message.id, text: message.text, sender_name: message.sender_name }
+    let SteeringMessage { id, text, sender, sender_name, message_id, .. } = message;
+    SteeringView { id, text, sender, sender_name, message_id }
 }
 
 fn message_ids(ids: &[String]) -> ApiResult<Vec<MessageId>> {
