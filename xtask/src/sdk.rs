@@ -1,10 +1,11 @@
-//! The SDKs: their tests and their bench, against the real program.
+//! The SDKs: their tests, the examples of moves from other queues, and a bench, against the real program.
 
 use std::fs;
 
 use crate::chore::{build_program, ensure, node_packages, program, python, root, run};
 
 const TYPESCRIPT: &str = "sdk/typescript";
+const MOVING: &str = "examples/moving";
 
 /// Runs the tests of both SDKs against the debug program.
 pub(crate) fn test() -> Result<(), String> {
@@ -17,7 +18,12 @@ pub(crate) fn test() -> Result<(), String> {
     run(&python, &["-m", "pytest", "sdk/python/tests"], &variables)?;
     // The TypeScript SDK is also tested in a browser.
     ensure("chromium", "chromium")?;
-    run("npm", &["--prefix", TYPESCRIPT, "test"], &variables)
+    run("npm", &["--prefix", TYPESCRIPT, "test"], &variables)?;
+    run(&python, &["-m", "pytest", "-q", "-p", "no:cacheprovider", MOVING], &variables)?;
+    // One example has several replicas.
+    ensure("redis-server", "redis-server")?;
+    node_packages(MOVING)?;
+    run("npm", &["--prefix", MOVING, "test"], &variables)
 }
 
 /// Compares a slot in both SDKs with a plain request, with a bound.
