@@ -203,6 +203,25 @@ def test_a_stream_of_events_is_open_when_it_is_awaited(server: Local) -> None:
     run(server.url, test)
 
 
+def test_a_client_closes_its_open_streams(server: Local, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(client: AsyncClient) -> None:
+        told = await client.events()
+        await client.lane(fresh("left")).pause()
+        # One stream is read when the client is closed, and one is not.
+        assert (await told.__anext__()).name == "paused"
+        other = await client.events()
+        reading = asyncio.ensure_future(other.__anext__())
+        await asyncio.sleep(0)
+        await client.close()
+        with pytest.raises(StopAsyncIteration):
+            await told.__anext__()
+        reading.cancel()
+        await asyncio.wait({reading})
+
+    run(server.url, test)
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
 def test_a_synchronous_stream_is_open_when_it_is_returned(client: Client) -> None:
     name = fresh("heard")
     with client.events(lane=name) as told:

@@ -10,6 +10,9 @@ import time
 # async only
 import weakref
 # end
+# async only
+from contextlib import suppress
+# end
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, AsyncGenerator, Mapping, Optional, Sequence, TypeVar, Union
@@ -69,6 +72,8 @@ class AsyncTransport:
         # async only
         self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient]
         self._of_loops = weakref.WeakKeyDictionary()
+        # A stream must be closed before its loop ends.
+        self._streams: weakref.WeakSet[AsyncEventStream] = weakref.WeakSet()
         # end
         # sync: self._process = os.getpid()
         # sync: self._http = self._connections()
@@ -107,6 +112,12 @@ class AsyncTransport:
     # sync:     return self._http
     # sync:
     async def close(self) -> None:
+        # async only
+        for stream in list(self._streams):
+            # Another task may be reading it, and closes it when it ends.
+            with suppress(RuntimeError):
+                await stream.aclose()
+        # end
         await self.http.aclose()
 
     async def send(
@@ -260,7 +271,11 @@ class AsyncTransport:
         self, path: str, *, query: Optional[Mapping[str, Any]] = None, after: Optional[str] = None
     ) -> AsyncEventStream:
         """The events of a stream, until `done`. Reconnects after the last event when the connection breaks."""
-        return AsyncEventStream(self._follow(path, query, after))
+        stream = AsyncEventStream(self._follow(path, query, after))
+        # async only
+        self._streams.add(stream)
+        # end
+        return stream
 
     async def _follow(
         self, path: str, query: Optional[Mapping[str, Any]], after: Optional[str]

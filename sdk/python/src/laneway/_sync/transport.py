@@ -243,7 +243,8 @@ class Transport:
         self, path: str, *, query: Optional[Mapping[str, Any]] = None, after: Optional[str] = None
     ) -> EventStream:
         """The events of a stream, until `done`. Reconnects after the last event when the connection breaks."""
-        return EventStream(self._follow(path, query, after))
+        stream = EventStream(self._follow(path, query, after))
+        return stream
 
     def _follow(
         self, path: str, query: Optional[Mapping[str, Any]], after: Optional[str]
