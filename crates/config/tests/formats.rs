@@ -105,7 +105,6 @@ fn the_queue_block_becomes_the_tool_lanes_of_every_session() {
     let execute = lane("session:*/execute");
     // The lane's timeout is 120 s and its handler's is 60 s; the shorter one ends the attempt.
     assert_eq!(execute.timeout, Some(Switch::On(Millis(60_000))));
-    assert_eq!(execute.wait_timeout, Some(Switch::On(Millis(60_000))));
     assert_eq!(execute.handler, Some(Handler::External));
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use laneway_core::{
-    Agent, Block, Command, Event, Fence, Incoming, LaneName, LaneSettings, MessageEnd, MessageId,
+    Agent, Block, Command, Event, Fence, Handler, Incoming, LaneName, LaneSettings, MessageEnd, MessageId,
     MessageStatus, Millis, Mode, Name, Outcome, Pattern, QueueOverrides, Rejection, Reply, Scheduler,
     SessionCommand, Switch, TaskId, TaskSpec, Timestamp,
 };
@@ -42,6 +42,52 @@ fn a_change_of_one_setting_keeps_the_others_of_its_block() {
     // Without a block, the command makes one.
     step(&mut lanes, 2, change_settings("new:*", &[("max_concurrency", "3")])).unwrap();
     assert_eq!(lanes.settings_for(&LaneName::new("new:one").unwrap()).max_concurrency, Some(3));
+}
+
+#[test]
+fn a_change_of_one_setting_keeps_what_a_pattern_set() {
+    let mut lanes = Scheduler::new(1);
+    let rules = [("max_concurrency", "5"), ("retry", "exponential"), ("dead_letters_max", "7")];
+    step(&mut lanes, 0, change_settings("session:*/execute", &rules)).unwrap();
+    step(&mut lanes, 0, change_settings("*/execute", &[("max_concurrency", "9")])).unwrap();
+    // The lanes of a longer pattern and a single lane got their settings from the longest pattern over them.
+    for (change, lane) in [
+        ("session:docs-*/execute", "session:docs-1/execute"),
+        ("session:docs-1/execute", "session:docs-1/execute"),
+        ("session:ann/execute", "session:ann/execute"),
+    ] {
+        step(&mut lanes, 1, change_settings(change, &[("handler", "external")])).unwrap();
+        let settings = lanes.settings_for(&LaneName::new(lane).unwrap());
+        assert_eq!(settings.handler, Handler::External, "{change}");
+        let rest = (settings.max_concurrency, settings.retry.max_retries, settings.dead_letters_max);
+        assert_eq!(rest, (Some(5), 3, 7), "{change}");
+    }
+    // A pattern that has only some of the lanes in common with this one says nothing about it.
+    step(&mut lanes, 2, change_settings("session:d*/execut*", &[("weight", "2")])).unwrap();
+    let settings = lanes.settings_for(&LaneName::new("session:dave/execute").unwrap());
+    assert_eq!((settings.max_concurrency, settings.weight), (Some(2), 2));
+}
+
+#[test]
+fn the_timeout_of_an_external_tool_lane_bounds_the_wait_as_well() {
+    let mut lanes = Scheduler::new(1);
+    let wait = |lanes: &Scheduler| {
+        lanes.settings_for(&LaneName::new("session:ann/execute").unwrap()).wait_timeout.map(|wait| wait.0)
+    };
+    let mut change = |key, value| {
+        step(&mut lanes, 0, change_settings("session:*/execute", &[(key, value)])).unwrap();
+        wait(&lanes)
+    };
+    assert_eq!(change("handler", "external"), Some(60_000));
+    assert_eq!(change("timeout", "800ms"), Some(800));
+    assert_eq!(change("handler", "hybrid"), Some(800));
+    assert_eq!(change("timeout", "none"), None);
+    assert_eq!(change("wait_timeout", "2s"), Some(2000));
+    assert_eq!(change("handler", "internal"), Some(2000));
+    assert_eq!(change("wait_timeout", "none"), None);
+    // Other lanes may have long lines: their tasks wait.
+    step(&mut lanes, 0, change_settings("gpu", &[("handler", "external"), ("timeout", "1s")])).unwrap();
+    assert_eq!(lanes.settings_for(&LaneName::new("gpu").unwrap()).wait_timeout, None);
 }
 
 #[test]

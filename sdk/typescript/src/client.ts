@@ -216,7 +216,8 @@ export class Client {
 
   /**
    * Sets what runs the tasks of a lane from now on. A tool lane (`control`, `query`, `execute`, `generate`) means that of `session`,
-   * or that of all sessions.
+   * or that of all sessions. The other settings of the lane stay. A task of an external tool lane ends when it waits or runs
+   * longer than `timeoutMs` (60 s by default).
    */
   setLaneHandler(
     lane: string,

@@ -103,8 +103,7 @@ fn fill(
 }
 
 /// Reads `default_timeout_ms`, `lane_timeouts` and `lane_handlers`. If a lane and its handler both have a timeout, the
-/// shorter one ends an attempt. In an external lane the handler's timeout also limits the wait for a worker, because its
-/// users count it from the submission.
+/// shorter one applies.
 fn timeouts_and_handlers(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lanes) {
     let default = fields.take_duration(report, "default_timeout");
     let mut lane_timeouts = fields.block(report, "lane_timeouts");
@@ -154,15 +153,6 @@ fn handler_of<'a>(
     }
     let timeout = inner.take_duration(report, "timeout");
     inner.finish_as(report, &format!("lane_handlers.{}.", lane.as_str()));
-    let external =
-        pattern(lane).is_some_and(|pattern| lanes.lane(&pattern).settings.handler == Some(Handler::External));
-    if let Some(timeout) = timeout.as_ref().filter(|_| external) {
-        let targets: Vec<Pattern> = silent(lanes, "wait_timeout")
-            .into_iter()
-            .filter(|target| Some(target) == pattern(lane).as_ref())
-            .collect();
-        fill(report, lanes, &targets, ("wait_timeout", scalar(timeout, "timeout")), timeout);
-    }
     timeout
 }
 

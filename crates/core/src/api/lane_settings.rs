@@ -175,7 +175,7 @@ pub struct LaneSettings {
     pub priority: Option<Switch<u8>>,
     /// Of this lane as a fair key, 1 to 1000. Default 1.
     pub weight: Option<u32>,
-    /// How long a task may wait. Default off; `agent:*` 120 s.
+    /// How long a task may wait. Default off; `agent:*` 120 s; tool lanes with an external or hybrid handler: `timeout`.
     pub wait_timeout: Option<Switch<Millis>>,
     /// How long an attempt may take. Default off; `agent:*` 600 s, tool lanes 60 s.
     pub timeout: Option<Switch<Millis>>,
@@ -342,21 +342,29 @@ impl Settings {
     pub(crate) fn resolve(asked: &LaneSettings, family: Family) -> Settings {
         let agent = family == Family::Agent;
         let max_concurrency = asked.max_concurrency.map_or(family.max_concurrency(), Switch::on);
+        let handler = asked.handler.unwrap_or(family.handler());
+        let timeout = asked.timeout.map_or_else(
+            || match family {
+                Family::Agent => Some(Millis::from_secs(600)),
+                _ if family.is_tool_lane() => Some(Millis::from_secs(60)),
+                _ => None,
+            },
+            Switch::on,
+        );
+        let wait_timeout = match asked.wait_timeout {
+            Some(asked) => asked.on(),
+            // The caller of a tool counts its timeout from the call, also while no worker takes it.
+            None if family.is_tool_lane() && handler != Handler::Internal => timeout,
+            None => agent.then_some(Millis::from_secs(120)),
+        };
         Settings {
             max_concurrency,
             max_queued: asked.max_queued.unwrap_or_else(|| family.max_queued(max_concurrency)),
             order: asked.order.unwrap_or(Order::Fair),
             priority: asked.priority.map_or(family.priority(), Switch::on),
             weight: asked.weight.unwrap_or(1),
-            wait_timeout: asked.wait_timeout.map_or(agent.then_some(Millis::from_secs(120)), Switch::on),
-            timeout: asked.timeout.map_or_else(
-                || match family {
-                    Family::Agent => Some(Millis::from_secs(600)),
-                    _ if family.is_tool_lane() => Some(Millis::from_secs(60)),
-                    _ => None,
-                },
-                Switch::on,
-            ),
+            wait_timeout,
+            timeout,
             lease: asked.lease.unwrap_or(Millis::from_secs(30)),
             max_redelivery: asked.max_redelivery.unwrap_or(3),
             retry: asked.retry.unwrap_or(Retry::NONE),
@@ -371,7 +379,7 @@ impl Settings {
             alert_critical: asked.alert_critical.unwrap_or(100),
             dead_letters_max: asked.dead_letters_max.unwrap_or(1000),
             notice_after: asked.notice_after.unwrap_or(Switch::On(Millis::from_secs(2))).on(),
-            handler: asked.handler.unwrap_or(family.handler()),
+            handler,
         }
     }
 

@@ -181,6 +181,12 @@ impl Pattern {
         matches(self.0.as_bytes(), name.0.as_bytes())
     }
 
+    /// Whether every name that fits `other` fits this one too.
+    pub(crate) fn covers(&self, other: &Pattern) -> bool {
+        // A `*` of this one takes a `*` of the other like any other byte, and nothing else takes it.
+        matches(self.0.as_bytes(), other.0.as_bytes())
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0

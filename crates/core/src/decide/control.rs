@@ -33,8 +33,8 @@ impl Step<'_> {
         lanes: Pattern,
         settings: &[(Arc<str>, Arc<str>)],
     ) -> Result<Reply, Rejection> {
-        let block = self.state.lane_config.blocks().find(|(pattern, _)| **pattern == lanes);
-        let mut changed = block.map(|(_, settings)| settings.clone()).unwrap_or_default();
+        // A new block replaces the one that applied before, so it starts with those settings.
+        let mut changed = self.state.lane_config.asked_for(&lanes);
         for (key, value) in settings {
             changed.set(key, value).map_err(|error| Rejection::BadSetting(Box::new(error)))?;
         }

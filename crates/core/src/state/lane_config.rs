@@ -89,11 +89,21 @@ impl LaneConfig {
     /// The block that applies to `name`: the one of that name, else the longest pattern that matches. Of equally long
     /// ones, the first in the alphabet applies.
     fn block(&self, name: &LaneName) -> Option<(&Pattern, &LaneSettings)> {
-        if let Some(exact) = self.blocks.get_key_value(&Pattern::from(name)) {
+        self.block_over(&Pattern::from(name))
+    }
+
+    /// The block that applies to all lanes of a pattern, chosen like that of a single lane.
+    fn block_over(&self, lanes: &Pattern) -> Option<(&Pattern, &LaneSettings)> {
+        if let Some(exact) = self.blocks.get_key_value(lanes) {
             return Some(exact);
         }
-        let fitting = self.blocks.iter().filter(|(pattern, _)| !pattern.is_exact() && pattern.matches(name));
+        let fitting = self.blocks.iter().filter(|(pattern, _)| !pattern.is_exact() && pattern.covers(lanes));
         fitting.min_by_key(|(pattern, _)| std::cmp::Reverse(pattern.as_str().len()))
+    }
+
+    /// What was asked for the lanes of a pattern, by their own block or by the one that applies instead.
+    pub(crate) fn asked_for(&self, lanes: &Pattern) -> LaneSettings {
+        self.block_over(lanes).map(|(_, asked)| asked.clone()).unwrap_or_default()
     }
 
     /// What holds for the lane `name`, whether it exists or not.

@@ -171,7 +171,7 @@ const CASES: &[Case] = &[
         "queue {\nlane_handlers {\nquery = { mode = \"external\", # }\n}\n}",
         "timeout_ms = 9000",
         Look::Long(QUERY),
-        "never",
+        "WaitTimeout at 60000",
         "WaitTimeout at 9000",
     ),
     (

@@ -244,7 +244,9 @@ class AsyncClient:
     ) -> LaneNumbers:
         """Sets what runs the tasks of a lane from now on: `internal`, `external` or `hybrid`.
 
-        A tool lane (`control`, `query`, `execute`, `generate`) means that of `session`, or that of all sessions.
+        A tool lane (`control`, `query`, `execute`, `generate`) means that of `session`, or that of all sessions. The other
+        settings of the lane stay. A task of an external tool lane ends when it waits or runs longer than `timeout_ms`
+        (60 s by default).
         """
         name = lane
         if session is not None or lane in TOOL_LANES:
