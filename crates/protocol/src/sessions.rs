@@ -37,7 +37,8 @@ pub struct MessageRequest {
     /// The name of the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_name: Option<String>,
-    /// The permissions of the sender.
+    /// The permissions of the sender. Directives such as `/stop` count only with `queue` among them. Without this field, the
+    /// token decides: it needs the scope `admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Vec<String>>,
     /// The mode: what happens if the session is busy.

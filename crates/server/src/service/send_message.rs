@@ -17,6 +17,9 @@ use crate::service::parse::name;
 use crate::service::submission::{check_draining, token_lane};
 use crate::service::tasks::check_owner;
 
+/// The permission of a sender whose directives count.
+const QUEUE_PERMISSION: &str = "queue";
+
 /// Sends a message.
 pub(crate) async fn send_message(
     app: &App,
@@ -68,13 +71,16 @@ type Setter = fn(NewMessage, String) -> NewMessage;
 
 fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> ApiResult<NewMessage> {
     let agent = agent_named(app, &request.agent)?;
-    let permissions = request.permissions.unwrap_or_default();
-    let may_configure = caller.may(Scope::Admin) || permissions.iter().any(|known| known == "queue");
+    // A gateway sends for strangers with its own rights, so the permissions that it states for them decide.
+    let may_configure = match &request.permissions {
+        Some(permissions) => permissions.iter().any(|known| known == QUEUE_PERMISSION),
+        None => caller.may(Scope::Admin),
+    };
     let mut message = to_agent(app, caller, key, &agent, request.text)?;
     if may_configure {
         message = message.may_configure();
     }
-    for permission in permissions {
+    for permission in request.permissions.unwrap_or_default() {
         message = message.permission(name("permissions", permission)?.as_str());
     }
     let texts: [(Option<String>, Setter); 7] = [

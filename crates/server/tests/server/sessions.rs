@@ -225,3 +225,23 @@ async fn an_agent_without_further_lanes_needs_none_for_messages() {
     assert_eq!(turn["lanes"], json!(["agent:coder", "session:s"]));
     gate.let_go(1);
 }
+
+#[tokio::test]
+async fn directives_need_the_permission_queue_when_permissions_are_given() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
+    let say = async |fields: serde_json::Value| {
+        let mut body = json!({"agent": "bot", "text": "/stop", "mode": "followup"});
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        server.post("/api/sessions/ann/messages", body).await.json()["outcome"].clone()
+    };
+    assert_eq!(say(json!({"text": "write a poem"})).await, "started");
+    gate.arrival().await;
+    // The server has no tokens. The gateway says that this sender may do nothing.
+    assert_eq!(say(json!({"permissions": []})).await, "queued");
+    assert_eq!(say(json!({"permissions": ["read"]})).await, "queued");
+    assert_eq!(server.numbers().await.0, 1);
+    assert_eq!(say(json!({"permissions": ["queue"]})).await, "directive");
+    server.until_numbers((0, 0)).await;
+    assert_eq!(say(json!({})).await, "directive");
+}
