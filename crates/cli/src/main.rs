@@ -33,8 +33,8 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, AuditCommand, Command, ConfigCommand, TokenCommand};
 use crate::commands::{
-    cancel, dead_letters, demo, doctor, lanes, manual, mcp, operate, scenario, schedules, serve, sessions,
-    status, submit, tasks, transfer, whatif,
+    agents, cancel, dead_letters, demo, doctor, lanes, manual, mcp, operate, scenario, schedules, serve,
+    sessions, status, submit, tasks, transfer, whatif,
 };
 use crate::connection::block_on;
 use crate::error::CliError;
@@ -66,6 +66,7 @@ fn run(command: Command) -> Result<(), CliError> {
         Command::Demo(verb) => demo::run(verb),
         Command::Status(verb) => block_on(status::run(verb)),
         Command::Top(verb) => top::run(&verb),
+        Command::Agents(verb) => block_on(agents::run(verb)),
         Command::Lanes(verb) => block_on(lanes::run(verb)),
         Command::Tasks(verb) => block_on(tasks::run(verb)),
         Command::Cancel(verb) => block_on(cancel::run(verb)),

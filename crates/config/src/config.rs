@@ -190,6 +190,12 @@ pub struct Schedule {
     pub message: String,
     /// The session. `None`: the agent's own.
     pub session: Option<String>,
+    /// The person whose schedule it is. Its turns run on behalf of that person.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// The email address of that person.
+    #[serde(default)]
+    pub user_email: Option<String>,
     /// Whether it fires at all. Default true.
     pub enabled: bool,
     /// What to do about missed firings. Default skip.

@@ -156,6 +156,11 @@ impl List<'_> {
             self.add(&block, "message", format!("{:?}", schedule.message));
             let session = schedule.session.clone().unwrap_or_else(|| "the agent's own".to_owned());
             self.add(&block, "session", session);
+            for (key, value) in [("user", &schedule.user), ("user_email", &schedule.user_email)] {
+                if let Some(value) = value {
+                    self.add(&block, key, value.clone());
+                }
+            }
             self.add(&block, "enabled", schedule.enabled.to_string());
             self.add(&block, "catch_up", format!("{:?}", schedule.catch_up).to_lowercase());
         }

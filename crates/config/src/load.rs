@@ -14,7 +14,7 @@ use crate::config::{AgentConfig, Config, Profile, Runner};
 use crate::environment;
 use crate::error::{ConfigProblem, Error, Errors};
 use crate::fields::Fields;
-use crate::formats::{Format, Node, Value};
+use crate::formats::{Entry, Format, Node, Value};
 use crate::report::Report;
 use crate::source::ValueSource;
 
@@ -134,6 +134,33 @@ fn interpret<K: AsRef<str>, V: AsRef<str>>(
         warnings,
         sources,
     })
+}
+
+impl Config {
+    /// Adds an agent that is not in the file. `block` is what an `agent` block of a JSON file would hold. On an error,
+    /// nothing changes.
+    pub fn add_agent(&mut self, name: &str, block: &str) -> Result<(), Errors> {
+        let place = "the API";
+        let node =
+            Format::Json5.read(block).map_err(|error| alone(place, ConfigProblem::Syntax(error.message)))?;
+        let entry = Entry { key: name.to_owned(), line: None, node: node.without_lines() };
+        let mut report = Report::new(place);
+        let mut lanes = Lanes::from(self.lanes.clone());
+        let agents: Vec<AgentConfig> = agents::agent(&mut report, &entry, &mut lanes).into_iter().collect();
+        agent_lanes(&mut report, &agents, &mut lanes);
+        if self.agent(name).is_some() {
+            let block = format!("agent \"{name}\"");
+            report.contradiction(None, &block, "there is an agent of that name already".to_owned());
+        }
+        if !report.errors.is_empty() {
+            return Err(Errors(report.errors));
+        }
+        self.lanes = lanes.into_vec();
+        self.agents.extend(agents);
+        self.agents.sort_by(|a, b| a.name.cmp(&b.name));
+        self.sources.append(&mut report.sources);
+        Ok(())
+    }
 }
 
 fn listen(report: &mut Report, top: &mut Fields<'_>) -> Listen {

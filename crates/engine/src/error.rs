@@ -132,6 +132,7 @@ fn because(reason: CancelReason) -> &'static str {
         CancelReason::Parent => "the task that asked for it ended",
         CancelReason::Interrupted => "a newer message interrupted it",
         CancelReason::Steered => "a message for the turn came first",
+        CancelReason::AgentRemoved => "its agent was removed",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::{Block, Name};
+use laneway_core::{Block, Name, Scheduler};
 use laneway_process::Program;
 use laneway_store::Store;
 use serde::Serialize;
@@ -13,9 +13,14 @@ use crate::driver::clock::{Clock, SteadyClock};
 use crate::driver::faults::Faults;
 use crate::driver::spawner::Spawn;
 use crate::error::{Error, Failure};
+use crate::handle::Handle;
 use crate::runs::context::Context;
 use crate::runs::handler::{Handlers, typed};
 use crate::runs::program_handler;
+
+/// Gives the settings of all lanes for the state that the store holds, which includes the notes of the program. The engine
+/// calls it before anything is granted, so it may also register handlers.
+pub type SettingsOf = Box<dyn FnOnce(&Scheduler, &Handle) -> Vec<Block> + Send>;
 
 /// How an engine is set up. The defaults suit a program that embeds it.
 pub struct Options {
@@ -37,9 +42,9 @@ pub struct Options {
     /// How long a handler that was told to stop may go on before its future is dropped. Default 1 s; the scheduler
     /// gives its slot away after 5 s in any case.
     pub stop_grace: Duration,
-    /// The settings of all lanes, in place of those that the store holds, before anything is granted. Default `None`: as
-    /// they were. A queue in memory is [configured](crate::Handle::configure) when it is there.
-    pub settings: Option<Vec<Block>>,
+    /// The settings of all lanes, in place of those that the store holds. Default `None`: as they were. A queue in memory is
+    /// [configured](crate::Handle::configure) when it is there.
+    pub settings: Option<SettingsOf>,
     /// What becomes of tasks in the store that nothing here can run. Default: the store is not opened.
     pub unknown_kinds: UnknownKinds,
     /// What tells the time. Where several engines share a store that has a clock, that one counts instead.

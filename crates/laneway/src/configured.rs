@@ -117,7 +117,8 @@ impl FromConfig {
         for (kind, program) in programs(&config, &self.kinds)? {
             options = options.command(Arc::from(kind.as_str()), program)?;
         }
-        options.settings = Some(config.lane_blocks());
+        let blocks = config.lane_blocks();
+        options.settings = Some(Box::new(move |_, _| blocks));
         let source = Source {
             path: self.path,
             environment: self.environment,

@@ -111,6 +111,9 @@ pub struct AgentView {
     pub name: String,
     /// What answers its turns: `command`, `url`, `external` or `echo`.
     pub runner: String,
+    /// Where it comes from: `file` or `api`.
+    #[serde(default)]
+    pub origin: String,
     /// The lane of its turns.
     pub lane: String,
     /// The lane of its stateless tasks.
@@ -152,6 +155,9 @@ pub struct QueueView {
 pub struct Execution {
     /// The task.
     pub id: String,
+    /// The agent.
+    #[serde(default)]
+    pub agent_name: String,
     /// The source of the task: `user`, `schedule`, `agent` or `background`.
     pub source: String,
     /// The agent that sent the request.
@@ -199,6 +205,19 @@ pub struct ReleasedQueue {
     pub status: String,
     /// The agent.
     pub agent: String,
+    /// Whether a task was running.
+    pub was_running: bool,
+    /// The tasks that lost their slots.
+    pub released: Vec<String>,
+    /// A warning that the old attempts may still run.
+    pub warning: String,
+}
+
+/// The result of releasing a lane by force.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ReleasedLane {
+    /// The lane.
+    pub lane: String,
     /// Whether a task was running.
     pub was_running: bool,
     /// The tasks that lost their slots.

@@ -72,6 +72,9 @@ pub struct Percentiles {
     pub p50_ms: Option<u64>,
     /// The 90th percentile.
     pub p90_ms: Option<u64>,
+    /// 95 %.
+    #[serde(default)]
+    pub p95_ms: Option<u64>,
     /// The 99th percentile.
     pub p99_ms: Option<u64>,
 }

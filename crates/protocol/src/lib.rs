@@ -35,7 +35,7 @@ mod workers;
 
 pub use agents::{
     AcceptedExecution, AcceptedTurn, AgentView, ChatAnswer, ChatRequest, ClearedQueue, Execution,
-    ExecutionSummary, QueueView, ReleasedQueue, UserRef,
+    ExecutionSummary, QueueView, ReleasedLane, ReleasedQueue, UserRef,
 };
 pub use code::Code;
 pub use event_data::*;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::agents::UserRef;
 use crate::time::At;
 
 /// What a token may do.
@@ -105,6 +106,10 @@ pub struct NewSchedule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100)]
     pub session: Option<String>,
+    /// The person on whose behalf its turns run. Default: the subject of the token. Another person needs a token that may speak
+    /// for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserRef>,
     /// Whether the schedule fires. Default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
@@ -134,6 +139,9 @@ pub struct ScheduleChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100)]
     pub session: Option<String>,
+    /// The person on whose behalf its turns run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserRef>,
     /// Whether the schedule fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
@@ -161,6 +169,9 @@ pub struct ScheduleView {
     /// The session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The person on whose behalf its turns run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserRef>,
     /// Whether the schedule fires.
     pub enabled: bool,
     /// `skip` or `one`.

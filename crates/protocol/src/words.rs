@@ -92,6 +92,7 @@ pub fn cancel_reason(reason: CancelReason) -> &'static str {
         CancelReason::Parent => "parent",
         CancelReason::Interrupted => "interrupted",
         CancelReason::Steered => "steered",
+        CancelReason::AgentRemoved => "agent_removed",
     }
 }
 

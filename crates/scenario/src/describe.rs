@@ -275,6 +275,7 @@ pub(crate) fn cancel_reason(reason: CancelReason) -> &'static str {
         CancelReason::Parent => "its parent ended",
         CancelReason::Interrupted => "interrupted",
         CancelReason::Steered => "a message came first",
+        CancelReason::AgentRemoved => "its agent was removed",
     }
 }
 

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::admin::audit::Audit;
 use crate::admin::tokens::Tokens;
+use crate::agents::directory::Directory;
 use crate::agents::handlers::AgentHandlers;
 use crate::events::signal::Signal;
 use crate::http::error::ApiError;
@@ -23,6 +24,7 @@ use crate::telemetry::charts::Charts;
 pub(crate) struct App {
     pub(crate) handle: Handle,
     pub(crate) config: Arc<ArcSwap<Config>>,
+    pub(crate) agents: Arc<Directory>,
     pub(crate) handlers: Arc<AgentHandlers>,
     pub(crate) tokens: Tokens,
     pub(crate) callers: Callers,
@@ -57,6 +59,13 @@ impl App {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Reads the agents of the API from the notes, in case an event was missed.
+    pub(crate) async fn refresh_agents(self: &Arc<App>) -> Result<(), laneway_engine::Error> {
+        let agents = Arc::clone(&self.agents);
+        self.handle.read(move |lanes| agents.load(lanes)).await?;
+        self.handlers.register(&self.handle)
     }
 
     /// The error of a wait that the engine cannot finish.

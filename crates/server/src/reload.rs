@@ -35,10 +35,12 @@ impl Reloader {
         let held = new.hold_until_restart(&old);
         // A reload replaces settings that were changed through the API, here or at another replica.
         app.overrides.clear();
+        let _changing = app.agents.changing.lock().await;
+        let (file, new) = app.agents.with_file(new);
         app.handle.settle(lane_blocks(&new)).await?;
         app.handle.set_tool_calls(tool_calls(&new));
         app.handle.configure_messages(new.messages.settings()).await?;
-        app.config.store(Arc::new(new));
+        app.agents.set_file(file);
         app.handlers.register(&app.handle)?;
         app.schedules.changed.notify_one();
         if !held.is_empty() {

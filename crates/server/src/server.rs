@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use laneway_config::{Config, StoreLocation};
 use laneway_core::{Block, LaneSettings, Pattern};
-use laneway_engine::{Handle, Options, SteadyClock, ToolCalls, UnknownKinds};
+use laneway_engine::{Handle, Options, SettingsOf, SteadyClock, ToolCalls, UnknownKinds};
 use laneway_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::admin::audit::Audit;
 use crate::admin::config_drift::{differences, in_words};
 use crate::admin::tokens::Tokens;
+use crate::agents::directory::Directory;
 use crate::agents::handlers::AgentHandlers;
 use crate::app::{App, LAST_ANSWERS};
 use crate::error::ServerError;
@@ -113,6 +114,22 @@ pub(crate) fn lane_blocks(config: &Config) -> Vec<Block> {
     blocks
 }
 
+/// The settings of all lanes for a loaded store. The agents that it holds get their handlers before anything is granted.
+fn settings_of(
+    config: &Arc<ArcSwap<Config>>,
+    agents: &Arc<Directory>,
+    handlers: &Arc<AgentHandlers>,
+) -> SettingsOf {
+    let (config, agents, handlers) = (Arc::clone(config), Arc::clone(agents), Arc::clone(handlers));
+    Box::new(move |lanes, handle| {
+        agents.load(lanes);
+        if let Err(error) = handlers.register(handle) {
+            tracing::warn!(%error, "the agents of the API cannot be registered");
+        }
+        lane_blocks(&config.load())
+    })
+}
+
 /// Logs which settings of the store this server replaces: the replica that starts last wins.
 fn log_replaced(config: &Config, handle: &Handle) {
     let Some(found) = handle.blocks_found() else { return };
@@ -155,6 +172,7 @@ fn start_background(app: &Arc<App>, is_shared: bool) {
         traces: app.traces.clone(),
         reconfigured: Arc::clone(&reconfigured),
         rescheduled: Arc::clone(&app.schedules.changed),
+        app: Arc::downgrade(app),
     }));
     let handle = app.handle.clone();
     tokio::spawn(async move {
@@ -194,13 +212,15 @@ impl Server {
         options.stop_grace = STOP_GRACE;
         // A task whose agent was removed from the configuration fails, and its dead letter can be redriven.
         options.unknown_kinds = UnknownKinds::Fail;
-        options.settings = Some(lane_blocks(&config));
+        let agents = Arc::new(Directory::new(Arc::clone(&live_config)));
+        options.settings = Some(settings_of(&live_config, &agents, &handlers));
         let options = handlers.into_options(options)?;
         let is_shared = store.as_ref().is_some_and(|store| store.is_shared());
         let handle = match store {
             None => Handle::in_memory(options),
             Some(store) => Handle::open(store, options).await?,
         };
+        let config = live_config.load_full();
         log_replaced(&config, &handle);
         handle.configure(lane_blocks(&config)).await?;
         handle.set_tool_calls(tool_calls(&config));
@@ -210,6 +230,7 @@ impl Server {
         let app = Arc::new(App {
             handle,
             config: live_config,
+            agents,
             handlers,
             tokens,
             callers: Callers::default(),
@@ -228,6 +249,7 @@ impl Server {
             options: overrides,
         });
         start_background(&app, is_shared);
+        app.refresh_agents().await?;
         Ok(Server { app, exporting, lock })
     }
 

@@ -43,7 +43,7 @@ async fn work(context: Context, millis: Value) -> Result<(), Failure> {
 async fn record(store: Arc<dyn Store>, snapshot_every: u64) -> Handle {
     let mut options = Options::default().handler("work", work).unwrap();
     options.snapshot_every = snapshot_every;
-    options.settings = Some(blocks());
+    options.settings = Some(Box::new(|_, _| blocks()));
     let lanes = Handle::open(store, options).await.unwrap();
     let mut waiting = Vec::new();
     for number in 0..200_u64 {

@@ -68,12 +68,20 @@ function Card({ agent, queue, why, after }) {
     const { execution } = await ask("POST", `${path}/chat`, { body: { message }, headers: { prefer: "respond-async" } });
     return execution.position ? `Accepted, place ${execution.position} in line.` : "Accepted, it starts now.";
   };
+  const remove = {
+    title: `Remove ${agent.name}?`, danger: true, action: "Remove",
+    what: [`The agent takes no new turns, and the tasks that wait for it are cancelled.`, "What runs may end."],
+  };
+  const doRemove = async () => {
+    await ask("DELETE", path);
+    return `${agent.name} removed.`;
+  };
   const lane = { running: agent.running, max_concurrency: agent.max_concurrency };
   const runs = queue.running_executions ?? [];
   const isStuck = runs.length === 0 && agent.waiting > 0;
   return html`<article class="card agent" aria-label=${`Agent ${agent.name}`}>
     <header><h2 class="name">${agent.name}</h2><span class=${`lane-word ${agent.is_busy ? "busy" : isStuck ? "stopped" : "idle"}`}>${agent.is_busy ? "▶ busy" : isStuck ? "held up" : "idle"}</span></header>
-    <p class="faint small">${RUNNERS[agent.runner] ?? agent.runner} · lanes <${LaneLink} lane=${agent.lane} />${agent.lanes.map((name) => html` <${LaneLink} lane=${name} />`)}</p>
+    <p class="faint small">${RUNNERS[agent.runner] ?? agent.runner} ${agent.origin === "api" ? " · added while running" : ""} · lanes <${LaneLink} lane=${agent.lane} />${agent.lanes.map((name) => html` <${LaneLink} lane=${name} />`)}</p>
     <div class="meter"><span class="num">${agent.running}/${agent.max_concurrency ?? "∞"} running</span><${Slots} lane=${lane} />
       <span class="num">${count(agent.waiting)} of ${count(agent.max_queued)} places in line</span></div>
     <div class="current">${runs.length
@@ -89,6 +97,7 @@ function Card({ agent, queue, why, after }) {
       ${may("submit") && html`<${Act} label="Ask…" ask=${talk} run=${doTalk} after=${after} />`}
       ${may("admin") && html`<${Act} label="Clear queue" danger ask=${clear} run=${doClear} after=${after} />
         <${Act} label="Force release" danger ask=${release} run=${doRelease} after=${after} />`}
+      ${may("admin") && agent.origin === "api" && html`<${Act} label="Remove" danger ask=${remove} run=${doRemove} after=${after} />`}
     </footer>
   </article>`;
 }

@@ -153,7 +153,7 @@ export function Lane({ name }) {
         <${Line} waiting=${lane.waiting} known=${line.items} /><span class="num">${count(lane.waiting)} <small>waiting of ${count(lane.max_queued)} places</small></span></div>
       <${Facts} of=${[["retrying", count(lane.retrying)], ["accepted", count(lane.counters.accepted)], ["completed", count(lane.counters.completed)],
         ["failed", count(lane.counters.failed)], ["cancelled", count(lane.counters.cancelled)], ["waited too long", count(lane.counters.timed_out_waiting)],
-        ["wait p50", length(lane.wait.p50_ms)], ["wait p99", length(lane.wait.p99_ms)], ["run p50", length(lane.run.p50_ms)], ["run p99", length(lane.run.p99_ms)]]} />
+        ["wait p50", length(lane.wait.p50_ms)], ["wait p95", length(lane.wait.p95_ms)], ["wait p99", length(lane.wait.p99_ms)], ["run p50", length(lane.run.p50_ms)], ["run p95", length(lane.run.p95_ms)], ["run p99", length(lane.run.p99_ms)]]} />
       ${lane.label !== lane.lane && html`<p class="faint small">All but “retrying” is counted for all lanes of <code>${lane.label}</code> together.</p>`}
     </section>
     <div class="columns">

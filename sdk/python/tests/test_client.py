@@ -131,6 +131,21 @@ def test_lanes_are_read_changed_paused_and_cleared(client: Client) -> None:
     assert name in {found.lane for found in client.lanes()}
 
 
+def test_an_agent_is_created_changed_and_removed(client: Client) -> None:
+    agent = client.agent("made-in-python")
+    made = agent.create(echo=True, max_queued=5)
+    assert (made.runner, made.origin, made.max_queued) == ("echo", "api", 5)
+    assert agent.chat("hello").response == "hello"
+    changed = agent.change(max_concurrency=2)
+    assert (changed.max_concurrency, changed.max_queued) == (2, 5)
+    assert "made-in-python" in [known.name for known in client.agents()]
+    released = client.lane("agent:made-in-python").release()
+    assert (released.was_running, released.released) == (False, [])
+    agent.remove()
+    with pytest.raises(errors.NotFound):
+        agent.get()
+
+
 def test_a_session_collects_messages_while_it_is_busy(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         session = client.session(fresh("chat/*%"))

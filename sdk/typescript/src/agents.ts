@@ -1,6 +1,7 @@
 // Agents: turns, stateless tasks, and the agent's lane.
 
 import type { LanewayEvent } from "./events.js";
+import type { LaneSettings } from "./lanes.js";
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
 import type { AcceptedTurn, AgentView, ChatAnswer, ChatRequest, ClearedQueue, QueueView, ReleasedQueue } from "./wire.js";
 
@@ -75,6 +76,18 @@ export class Turn implements PromiseLike<ChatAnswer>, AsyncIterable<LanewayEvent
   }
 }
 
+/** What runs an agent's turns, and the settings of its lane. */
+export interface AgentSettings extends LaneSettings {
+  /** The HTTP service that answers. */
+  url?: string | null;
+  /** Workers answer. */
+  external?: boolean;
+  /** The agent answers with the message. */
+  echo?: boolean;
+  /** Further lanes that its turns need. */
+  lanes?: string[] | null;
+}
+
 /** An agent. */
 export class Agent {
   constructor(
@@ -95,6 +108,22 @@ export class Agent {
   /** Requests one turn of a session, without waiting for its end. */
   submit(message: string, options: TurnOptions = {}): Promise<AcceptedTurn> {
     return this.chat(message, options).accepted();
+  }
+
+  /** Creates the agent, which all replicas know, also after a restart. It needs one of `url`, `external` and `echo`. */
+  create(settings: AgentSettings, options: CallOptions = {}): Promise<AgentView> {
+    const body = { name: this.name, ...settings };
+    return this.transport.read(pathOf("agents"), { ...options, method: "POST", body });
+  }
+
+  /** Changes the given settings of an agent that `create` made, and keeps the others. `null` removes a setting. */
+  change(settings: AgentSettings, options: CallOptions = {}): Promise<AgentView> {
+    return this.transport.read(pathOf("agents", this.name), { ...options, method: "PATCH", body: settings });
+  }
+
+  /** Removes an agent that `create` made. Its waiting tasks are cancelled, and its running turns may end. */
+  remove(options: CallOptions = {}): Promise<void> {
+    return this.transport.read(pathOf("agents", this.name), { ...options, method: "DELETE" });
   }
 
   /** The state of the agent. */

@@ -275,7 +275,8 @@ export class Client {
   async queueMetrics(options: CallOptions = {}): Promise<QueueMetrics> {
     const { running, waiting, max_concurrent } = await this.status(options);
     const lanes: Record<string, LaneNumbers> = {};
-    for await (const lane of this.lanes(options)) lanes[lane.lane] = lane;
+    const listed = this.transport.pages<LaneNumbers>(pathOf("lanes"), { ...options, query: { patterns: "true" } });
+    for await (const lane of listed) lanes[lane.lane] = lane;
     return { running, waiting, maxConcurrent: max_concurrent ?? undefined, lanes };
   }
 

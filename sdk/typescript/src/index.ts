@@ -3,7 +3,7 @@
 
 import type { Local, LocalOptions } from "./local.js";
 
-export { Agent, Turn, type TurnOptions } from "./agents.js";
+export { Agent, type AgentSettings, Turn, type TurnOptions } from "./agents.js";
 export { Client, type QueueMetrics, type TasksFilter } from "./client.js";
 export * from "./errors.js";
 export type { EventStream, LanewayEvent, QueueEvent, TaskEvent } from "./events.js";

@@ -1,7 +1,7 @@
 // Lanes: read, change, pause, resume, drain and clear them.
 
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
-import type { CancelManyAnswer, LaneNumbers } from "./wire.js";
+import type { CancelManyAnswer, LaneNumbers, ReleasedLane } from "./wire.js";
 
 /** Settings of a lane; durations are milliseconds or texts such as `"2s"`. */
 export interface LaneSettings {
@@ -61,6 +61,11 @@ export class Lane {
   async clear(options: CallOptions = {}): Promise<number> {
     const path = pathOf("lanes", this.name, "clear");
     return (await this.transport.read<CancelManyAnswer>(path, { ...options, method: "POST" })).cancelled;
+  }
+
+  /** Frees the slots of running attempts. They may still run, but the server refuses their reports. */
+  release(options: CallOptions = {}): Promise<ReleasedLane> {
+    return this.transport.read(pathOf("lanes", this.name, "release"), { ...options, method: "POST" });
   }
 
   #gate(what: string, options: CallOptions): Promise<LaneNumbers> {

@@ -132,6 +132,18 @@ test("lanes are read, changed, paused and cleared", async () => {
   assert.equal((await lane.resume()).paused, false);
 });
 
+test("an agent is created, changed and removed", async () => {
+  const agent = client.agent("made-in-typescript");
+  const made = await agent.create({ echo: true, max_queued: 5 });
+  assert.deepEqual([made.runner, made.origin, made.max_queued], ["echo", "api", 5]);
+  assert.equal((await agent.chat("hello")).response, "hello");
+  const changed = await agent.change({ max_concurrency: 2 });
+  assert.deepEqual([changed.max_concurrency, changed.max_queued], [2, 5]);
+  assert.deepEqual((await client.lane("agent:made-in-typescript").release()).released, []);
+  await agent.remove();
+  await assert.rejects(agent.get(), NotFound);
+});
+
 test("a session collects messages while it is busy", async () => {
   const session = client.session(fresh("chat/*%"));
   const first = await session.send("one", { agent: "slow" });

@@ -1,4 +1,4 @@
-//! Verbs about lanes, sessions and schedules.
+//! Verbs about lanes, agents, sessions and schedules.
 
 use clap::{Args, Subcommand};
 
@@ -46,6 +46,13 @@ pub(crate) enum LanesCommand {
         #[command(flatten)]
         sure: Sure,
     },
+    /// Takes the slots of the running tasks of the lane at once
+    Release {
+        /// The lane
+        lane: String,
+        #[command(flatten)]
+        sure: Sure,
+    },
     /// Changes settings of a lane, or of all lanes that match a pattern
     Set {
         /// The lane, or a pattern
@@ -53,6 +60,42 @@ pub(crate) enum LanesCommand {
         /// Settings as in the configuration: max_concurrency=4 timeout=20m retry.max_retries=3
         #[arg(value_name = "SETTING=VALUE", required = true)]
         settings: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Agents {
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+    #[command(subcommand)]
+    pub(crate) command: Option<AgentsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    /// Creates an agent, which all replicas know
+    Add {
+        /// The agent's name
+        name: String,
+        /// Settings as in the configuration: url=http://127.0.0.1:9000/chat max_concurrency=2 lanes=main,gpu
+        #[arg(value_name = "SETTING=VALUE", required = true)]
+        settings: Vec<String>,
+    },
+    /// Changes settings of an agent that was created here; SETTING=null removes one
+    Set {
+        /// The agent
+        name: String,
+        /// Settings as in the configuration
+        #[arg(value_name = "SETTING=VALUE", required = true)]
+        settings: Vec<String>,
+    },
+    /// Removes an agent that was created here, and cancels its waiting tasks
+    Remove {
+        /// The agent
+        name: String,
+        #[command(flatten)]
+        sure: Sure,
     },
 }
 
@@ -166,6 +209,11 @@ pub(crate) enum SchedulesCommand {
         /// The schedule
         name: String,
     },
+    /// Shows a schedule
+    Show {
+        /// The schedule
+        name: String,
+    },
     /// Lists the last firings of a schedule
     Runs {
         /// The schedule
@@ -199,6 +247,9 @@ pub(crate) struct NewSchedule {
     /// The session of the turn
     #[arg(long)]
     pub(crate) session: Option<String>,
+    /// The person on whose behalf its turns run
+    #[arg(long)]
+    pub(crate) user: Option<String>,
     /// What to do about missed firings: skip them, or fire one
     #[arg(long)]
     pub(crate) catch_up: Option<String>,

@@ -6,7 +6,9 @@ pub(crate) mod work;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use lanes::{Lanes, LanesCommand, Schedules, SchedulesCommand, Sessions, SessionsCommand};
+pub(crate) use lanes::{
+    Agents, AgentsCommand, Lanes, LanesCommand, Schedules, SchedulesCommand, Sessions, SessionsCommand,
+};
 pub(crate) use server::{
     Audit, AuditCommand, ConfigCommand, ConfigFile, Doctor, Export, Import, Man, Mcp, NewToken, Serve, Shell,
     TokenCommand,
@@ -64,7 +66,9 @@ pub(crate) enum Command {
     Status(Status),
     /// Shows a live screen of the lanes
     Top(Top),
-    /// Lists lanes; shows, pauses, resumes, drains, clears or changes one
+    /// Lists agents; adds, changes or removes one
+    Agents(Agents),
+    /// Lists lanes; shows, pauses, resumes, drains, clears, releases or changes one
     Lanes(Lanes),
     /// Lists tasks; shows one, or changes its priority
     Tasks(Tasks),
@@ -134,6 +138,7 @@ impl Command {
         match self {
             Command::Status(verb) => verb.asking.json,
             Command::Top(verb) => verb.json,
+            Command::Agents(verb) => verb.asking.json,
             Command::Lanes(verb) => verb.asking.json,
             Command::Tasks(verb) => verb.asking.json,
             Command::Cancel(verb) => verb.asking.json,

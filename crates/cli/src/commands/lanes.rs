@@ -31,6 +31,16 @@ pub(crate) async fn run(verb: Lanes) -> Result<(), CliError> {
                 output::line(&crate::commands::cancel::cancelled(answer.cancelled))
             };
         }
+        Some(LanesCommand::Release { lane, sure }) => {
+            sure.ask(&format!("Taking away all slots of lane {lane}"))?;
+            let answer = client.release_lane(&lane).await?;
+            return if is_json {
+                output::json(&answer)
+            } else {
+                let tasks = format::counted(answer.released.len() as u64, "task");
+                output::line(&format!("Took the slots of {tasks}. {}", answer.warning))
+            };
+        }
         Some(LanesCommand::Show { lane }) => client.lane(&lane).await?,
         Some(LanesCommand::Pause { lane }) => client.pause(&lane).await?,
         Some(LanesCommand::Resume { lane }) => client.resume(&lane).await?,
@@ -41,7 +51,7 @@ pub(crate) async fn run(verb: Lanes) -> Result<(), CliError> {
 }
 
 /// Turns `retry.max_retries=3` into the server's JSON. The server checks the values.
-fn changes(settings: &[String]) -> Result<Value, CliError> {
+pub(crate) fn changes(settings: &[String]) -> Result<Value, CliError> {
     let mut changes = Map::new();
     for setting in settings {
         let Some((name, value)) = setting.split_once('=') else {
@@ -91,6 +101,7 @@ async fn list(client: &Client, all: bool, is_json: bool) -> Result<(), CliError>
         "?>MAX QUEUED",
         ">WAIT P50",
         "?>P90",
+        "?>P95",
         ">P99",
         ">FAILED",
         "",
@@ -105,6 +116,7 @@ async fn list(client: &Client, all: bool, is_json: bool) -> Result<(), CliError>
             lane.max_queued.to_string(),
             format::maybe(wait.p50_ms),
             format::maybe(wait.p90_ms),
+            format::maybe(wait.p95_ms),
             format::maybe(wait.p99_ms),
             lane.counters.failed.to_string(),
             state(lane).to_owned(),
@@ -133,9 +145,10 @@ fn show(lane: &LaneNumbers, is_json: bool) -> Result<(), CliError> {
     }
     let percentiles = |p: &laneway_protocol::Percentiles| {
         format!(
-            "p50 {}, p90 {}, p99 {}",
+            "p50 {}, p90 {}, p95 {}, p99 {}",
             format::maybe(p.p50_ms),
             format::maybe(p.p90_ms),
+            format::maybe(p.p95_ms),
             format::maybe(p.p99_ms)
         )
     };

@@ -1,5 +1,6 @@
 //! One file for each subcommand.
 
+pub(crate) mod agents;
 pub(crate) mod cancel;
 pub(crate) mod dead_letters;
 pub(crate) mod demo;

@@ -1,6 +1,6 @@
 //! `laneway schedules`.
 
-use laneway_protocol::{NewSchedule, ScheduleChange, ScheduleRun, ScheduleView};
+use laneway_protocol::{NewSchedule, ScheduleChange, ScheduleRun, ScheduleView, UserRef};
 
 use crate::arguments::{Schedules, SchedulesCommand};
 use crate::error::CliError;
@@ -21,6 +21,7 @@ pub(crate) async fn run(verb: Schedules) -> Result<(), CliError> {
                 agent: new.agent,
                 message: new.message,
                 session: new.session,
+                user: new.user.map(|id| UserRef { id, email: None }),
                 enabled: None,
                 catch_up: new.catch_up,
             };
@@ -30,6 +31,7 @@ pub(crate) async fn run(verb: Schedules) -> Result<(), CliError> {
         Some(SchedulesCommand::Disable { name }) => {
             vec![client.change_schedule(&name, &enabled(false)).await?]
         }
+        Some(SchedulesCommand::Show { name }) => vec![client.schedule(&name).await?],
         Some(SchedulesCommand::Run { name }) => {
             let run = client.run_schedule(&name).await?;
             return runs(&[run], is_json);

@@ -4,6 +4,7 @@ use laneway_protocol::{
     AcceptedTurn, AgentView, ChatAnswer, ChatRequest, ClearedQueue, Page, QueueView, ReleasedQueue,
 };
 use reqwest::Method;
+use serde_json::Value;
 
 use crate::api_call::ApiCall;
 use crate::client::Client;
@@ -44,6 +45,21 @@ impl Client {
     /// One agent.
     pub async fn agent(&self, agent: &str) -> Result<AgentView, Error> {
         self.get(["api", "agents", agent]).await
+    }
+
+    /// Creates an agent. `block` has its name, and what an `agent` block of a configuration would say.
+    pub async fn create_agent(&self, block: &Value) -> Result<AgentView, Error> {
+        self.post(["api", "agents"], block).await
+    }
+
+    /// Changes settings of an agent that the API has created; `null` removes one.
+    pub async fn change_agent(&self, agent: &str, changes: &Value) -> Result<AgentView, Error> {
+        self.patch(["api", "agents", agent], changes).await
+    }
+
+    /// Removes an agent that the API has created, and cancels its waiting tasks.
+    pub async fn remove_agent(&self, agent: &str) -> Result<(), Error> {
+        self.delete(["api", "agents", agent]).await
     }
 
     fn ask(&self, agent: &str, kind: AskKind, request: &ChatRequest, options: &AskOptions) -> ApiCall {

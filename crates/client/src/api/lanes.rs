@@ -1,6 +1,8 @@
 //! Lanes, status, charts, health.
 
-use laneway_protocol::{CancelManyAnswer, Health, HistoryPoints, LaneNumbers, Page, Readiness, StatusView};
+use laneway_protocol::{
+    CancelManyAnswer, Health, HistoryPoints, LaneNumbers, Page, Readiness, ReleasedLane, StatusView,
+};
 use reqwest::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -68,6 +70,11 @@ impl Client {
     /// Cancels all tasks that wait in the lane.
     pub async fn clear_lane(&self, lane: &str) -> Result<CancelManyAnswer, Error> {
         self.call(Method::POST, ["api", "lanes", lane, "clear"]).send().await
+    }
+
+    /// Takes the slots of the lane's running tasks away.
+    pub async fn release_lane(&self, lane: &str) -> Result<ReleasedLane, Error> {
+        self.call(Method::POST, ["api", "lanes", lane, "release"]).send().await
     }
 
     /// What runs and what waits, over all lanes.

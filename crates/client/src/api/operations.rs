@@ -35,6 +35,11 @@ impl Client {
         self.get(["api", "schedules"]).await
     }
 
+    /// One schedule.
+    pub async fn schedule(&self, name: &str) -> Result<ScheduleView, Error> {
+        self.get(["api", "schedules", name]).await
+    }
+
     /// Makes a schedule.
     pub async fn create_schedule(&self, new: &NewSchedule) -> Result<ScheduleView, Error> {
         self.post(["api", "schedules"], new).await

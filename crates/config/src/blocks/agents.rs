@@ -23,7 +23,7 @@ pub(crate) fn agents(
     (agents, names)
 }
 
-fn agent(report: &mut Report, entry: &Entry, lanes: &mut Lanes) -> Option<AgentConfig> {
+pub(crate) fn agent(report: &mut Report, entry: &Entry, lanes: &mut Lanes) -> Option<AgentConfig> {
     let block = format!("agent \"{}\"", entry.key);
     let name = agent_name(report, &block, entry);
     let mut fields = Fields::of(report, &block, "", &entry.node)?;
@@ -209,6 +209,12 @@ fn schedule(report: &mut Report, entry: &Entry) -> Option<Schedule> {
     let agent = fields.text(report, "agent");
     let message = fields.text(report, "message");
     let session = fields.text(report, "session");
+    let user = fields.text(report, "user");
+    let user_email = fields.text(report, "user_email");
+    if user.is_none() && user_email.is_some() {
+        let line = report.line_of(&block, "user_email");
+        report.contradiction(line, &block, "user_email needs a user".to_owned());
+    }
     let enabled = fields.truth(report, "enabled").unwrap_or(true);
     let catch_up = fields.word(report, "catch_up", CATCH_UPS, "skip, one").unwrap_or(CatchUp::Skip);
     if report.errors.len() == errors {
@@ -237,6 +243,8 @@ fn schedule(report: &mut Report, entry: &Entry) -> Option<Schedule> {
         agent: agent.ok()?,
         message: message?,
         session,
+        user,
+        user_email,
         enabled,
         catch_up,
     })

@@ -93,6 +93,12 @@ impl Lane {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lanes(BTreeMap<Pattern, Lane>);
 
+impl From<Vec<Lane>> for Lanes {
+    fn from(lanes: Vec<Lane>) -> Lanes {
+        Lanes(lanes.into_iter().map(|lane| (lane.lanes.clone(), lane)).collect())
+    }
+}
+
 impl Lanes {
     pub(crate) fn lane(&mut self, lanes: &Pattern) -> &mut Lane {
         self.0.entry(lanes.clone()).or_insert_with(|| Lane::new(lanes.clone()))

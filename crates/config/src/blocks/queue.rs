@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::{COUNT_MAX, Handler, LaneSettings, Millis, Pattern, ToolLane, duration};
+use laneway_core::{COUNT_MAX, LaneSettings, Millis, Pattern, ToolLane, duration};
 
 use crate::blocks::lanes::{Lanes, scalar};
 use crate::config::ToolLaneConfig;

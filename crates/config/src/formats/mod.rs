@@ -36,6 +36,24 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
+impl Node {
+    /// The same value without lines, for a text that no person sees.
+    pub(crate) fn without_lines(self) -> Node {
+        let value = match self.value {
+            Value::List(nodes) => Value::List(nodes.into_iter().map(Node::without_lines).collect()),
+            Value::Table(entries) => Value::Table(entries.into_iter().map(Entry::without_line).collect()),
+            value => value,
+        };
+        Node { line: None, value }
+    }
+}
+
+impl Entry {
+    fn without_line(self) -> Entry {
+        Entry { key: self.key, line: None, node: self.node.without_lines() }
+    }
+}
+
 impl Value {
     /// The type of the value, for error texts.
     pub(crate) fn what(&self) -> &'static str {

@@ -281,6 +281,8 @@ pub enum CancelReason {
     Interrupted,
     /// A message for the turn that asked for it came first.
     Steered,
+    /// Its agent was removed.
+    AgentRemoved,
 }
 
 /// Why a running attempt has to stop.

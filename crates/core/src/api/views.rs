@@ -294,6 +294,19 @@ impl Scheduler {
         self.state.lane_config.classes().map(|class| (&*class.label, &class.stats))
     }
 
+    /// What the lanes with the settings of the lane `name` have seen, whether that lane exists or not.
+    pub fn stats_for(&self, name: &LaneName) -> Option<&LaneStats> {
+        self.state.lane_config.class_for(name).map(|class| &class.stats)
+    }
+
+    /// The patterns under which lanes were used, with their settings and what their lanes have seen. A pattern may occur more
+    /// than once, for lanes with different defaults.
+    pub fn used_patterns(&self) -> impl Iterator<Item = (&str, &Settings, &LaneStats)> {
+        let classes = self.state.lane_config.classes();
+        let used = classes.filter(|class| class.label.contains('*') && class.stats.accepted > 0);
+        used.map(|class| (&*class.label, &class.settings, &class.stats))
+    }
+
     /// The dead letters, the oldest first.
     pub fn dead_letters(&self) -> impl Iterator<Item = &DeadLetter> {
         self.state.dead_letters.iter()

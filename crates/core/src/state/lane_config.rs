@@ -126,13 +126,23 @@ impl LaneConfig {
         self.block(name).is_some()
     }
 
+    /// Under which label, and with which defaults, the lane `name` is counted.
+    fn label_of(&self, name: &LaneName) -> (Arc<str>, Family) {
+        let family = Family::of(name);
+        match self.block(name) {
+            Some((pattern, _)) => (Arc::from(pattern.clone()), family),
+            None => (Arc::from(family.label()), family),
+        }
+    }
+
+    /// The class of the lane `name`, if there is one.
+    pub(crate) fn class_for(&self, name: &LaneName) -> Option<&LaneClass> {
+        self.by_label.get(&self.label_of(name)).map(|class| self.class(*class))
+    }
+
     /// The class of the lane `name`, made if need be.
     pub(crate) fn class_of(&mut self, name: &LaneName) -> ClassIdx {
-        let family = Family::of(name);
-        let label = match self.block(name) {
-            Some((pattern, _)) => Arc::from(pattern.clone()),
-            None => Arc::from(family.label()),
-        };
+        let (label, family) = self.label_of(name);
         if let Some(class) = self.by_label.get(&(Arc::clone(&label), family)) {
             return *class;
         }

@@ -18,6 +18,8 @@ pub struct Histogram {
 
 const SUB_BUCKETS: u64 = 4;
 const BUCKETS: usize = 160;
+/// The largest power of two below which samples are counted is 2^22 ms, 70 minutes.
+const POWERS: u32 = 23;
 
 impl Default for Histogram {
     fn default() -> Histogram {
@@ -68,6 +70,22 @@ impl Histogram {
             samples: self.samples.saturating_sub(earlier.samples),
             sum: self.sum.saturating_sub(earlier.sum),
         }
+    }
+
+    /// Counts what `other` has counted as well.
+    pub fn add(&mut self, other: &Histogram) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, other)| *count += other);
+        self.samples += other.samples;
+        self.sum = self.sum.saturating_add(other.sum);
+    }
+
+    /// For each power of two, from 1 ms to more than an hour, how many samples are below it. The counts are exact, and those of
+    /// several histograms add up.
+    pub fn below_powers(&self) -> impl Iterator<Item = (Millis, u64)> {
+        (0..POWERS).map(|power| {
+            let bound = 1 << power;
+            (Millis(bound), self.counts[..bucket(bound)].iter().sum())
+        })
     }
 
     /// A duration that `percent` of the samples do not exceed, rounded down to its bucket.
@@ -150,6 +168,24 @@ impl LaneStats {
         }
     }
 
+    /// Counts what `other` has counted as well.
+    pub fn add(&mut self, other: &LaneStats) {
+        for (own, other) in [
+            (&mut self.accepted, other.accepted),
+            (&mut self.started, other.started),
+            (&mut self.retried, other.retried),
+            (&mut self.completed, other.completed),
+            (&mut self.failed, other.failed),
+            (&mut self.cancelled, other.cancelled),
+            (&mut self.timed_out_waiting, other.timed_out_waiting),
+            (&mut self.lost, other.lost),
+        ] {
+            *own += other;
+        }
+        self.wait.add(&other.wait);
+        self.run.add(&other.run);
+    }
+
     pub(crate) fn count_end(&mut self, end: &End) {
         let counter = match end {
             End::Completed => &mut self.completed,
@@ -202,6 +238,23 @@ mod tests {
         (0..3).for_each(|_| histogram.record(Millis(2)));
         let since = histogram.since(&earlier);
         assert_eq!((since.samples(), since.sum(), since.percentile(99)), (3, Millis(6), Some(Millis(2))));
+    }
+
+    #[test]
+    fn samples_below_powers_of_two_are_exact_and_add_up() {
+        let lengths = [0, 1, 3, 4, 5, 1000, 1023, 1024, 1 << 22, u64::MAX];
+        let (mut all, mut parts) = (Histogram::default(), [Histogram::default(), Histogram::default()]);
+        for (index, millis) in lengths.into_iter().enumerate() {
+            all.record(Millis(millis));
+            parts[index % 2].record(Millis(millis));
+        }
+        for (bound, below) in all.below_powers() {
+            assert_eq!(below, lengths.iter().filter(|millis| **millis < bound.0).count() as u64, "{bound}");
+        }
+        assert_eq!(all.below_powers().last(), Some((Millis(1 << 22), 8)));
+        let [mut sum, other] = parts;
+        sum.add(&other);
+        assert_eq!(sum, all);
     }
 
     #[test]

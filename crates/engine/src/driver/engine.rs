@@ -183,7 +183,7 @@ impl Engine {
     }
 
     /// A handle for an attempt; `None` at the end, when no handle is left.
-    pub(super) fn handle(&self) -> Option<Handle> {
+    pub(crate) fn handle(&self) -> Option<Handle> {
         self.shared.upgrade().map(Handle::from_shared)
     }
 

@@ -37,13 +37,13 @@ impl Handle {
     ///
     /// Tasks that are there start at once, so their handlers must be among the [`Options`]: a kind that has none is an
     /// error, unless [`Options::unknown_kinds`] says otherwise.
-    pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Handle, Error> {
+    pub async fn open(store: Arc<dyn Store>, mut options: Options) -> Result<Handle, Error> {
         if store.is_shared() {
             // Other engines may run its tasks already, and recovery would end those runs.
             return Handle::join(store, options).await;
         }
         let durability = store.durability();
-        let settings = options.settings.clone();
+        let settings = options.settings.take();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
         handle.keep_found(engine.recover(settings).await?);
         let tasks = engine.spawner.clone();
@@ -64,7 +64,7 @@ impl Handle {
             options.clock = Box::new(clock);
         }
         options.shares = Some(Arc::clone(&store));
-        let settings = options.settings.clone();
+        let settings = options.settings.take();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
         handle.keep_found(engine.join(settings).await?);
         let tasks = engine.spawner.clone();

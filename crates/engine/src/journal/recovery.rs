@@ -16,7 +16,7 @@ use crate::driver::mailbox::{Ending, ReplyTo, Request};
 use crate::driver::outbox::Delivery;
 use crate::error::{Error, RunError};
 use crate::events::update::Update;
-use crate::options::UnknownKinds;
+use crate::options::{SettingsOf, UnknownKinds};
 use crate::runs::stop::Stopped;
 use crate::runs::table::AttemptStart;
 
@@ -43,8 +43,9 @@ pub(crate) type Found = Vec<(Pattern, LaneSettings)>;
 
 impl Engine {
     /// Loads the store for the first time, under these settings if any are given. Attempts of the former process are over.
-    pub(crate) async fn recover(&mut self, settings: Option<Vec<Block>>) -> Result<Option<Found>, Error> {
+    pub(crate) async fn recover(&mut self, settings: Option<SettingsOf>) -> Result<Option<Found>, Error> {
         let dead = self.load().await?;
+        let settings = self.settings_of(settings);
         self.check_kinds()?;
         let mut commands = Vec::new();
         if self.resources.id == ReplicaId::SOLE {
@@ -60,6 +61,11 @@ impl Engine {
             commands.push(Command::Lapse { task: view.id, fence: running.fence });
         }
         self.settle(settings, commands).await
+    }
+
+    /// The settings for the loaded state, if any are given.
+    pub(crate) fn settings_of(&self, settings: Option<SettingsOf>) -> Option<Vec<Block>> {
+        settings.zip(self.handle()).map(|(settings_of, handle)| settings_of(&self.scheduler, &handle))
     }
 
     /// Applies these settings, if any are given, and decides further commands. Returns the settings that held before, if there

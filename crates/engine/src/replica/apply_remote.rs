@@ -3,9 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use laneway_core::{
-    Backoff, Block, Command, Event, LiveTaskView, Owner, ReplicaId, Scheduler, TaskId, Timestamp,
-};
+use laneway_core::{Backoff, Command, Event, LiveTaskView, Owner, ReplicaId, Scheduler, TaskId, Timestamp};
 use laneway_store::{Batch as StoredBatch, ErrorKind, Head, Log, StoreError, Version};
 
 use crate::driver::batch::Batch;
@@ -16,6 +14,7 @@ use crate::driver::outbox::Delivery;
 use crate::error::Error;
 use crate::events::update::Update;
 use crate::journal::recovery::Found;
+use crate::options::SettingsOf;
 use crate::replica::follower::News;
 use crate::replica::log_loss::LostWork;
 use crate::replica::{Replica, author_of};
@@ -36,8 +35,9 @@ impl Engine {
     }
 
     /// Loads the log for the first time.
-    pub(crate) async fn join(&mut self, settings: Option<Vec<Block>>) -> Result<Option<Found>, Error> {
+    pub(crate) async fn join(&mut self, settings: Option<SettingsOf>) -> Result<Option<Found>, Error> {
         self.load().await?;
+        let settings = self.settings_of(settings);
         self.begin();
         self.check_kinds()?;
         self.settle(settings, Vec::new()).await

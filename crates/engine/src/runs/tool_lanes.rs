@@ -62,7 +62,7 @@ impl ToolCalls {
     }
 
     /// Whether lanes with this label are counted.
-    pub(crate) fn counts(&self, label: &str) -> bool {
+    pub fn counts(&self, label: &str) -> bool {
         let is_tool_lane = || {
             let tool = label.strip_prefix("session:").and_then(|rest| rest.split_once('/'));
             tool.is_some_and(|(_, tool)| TOOL_LANES.iter().any(|lane| lane.as_str() == tool))

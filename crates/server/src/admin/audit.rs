@@ -95,8 +95,7 @@ pub(super) type AuditAction = (&'static str, &'static str);
 
 fn severity((_, verb): AuditAction) -> &'static str {
     match verb {
-        "force_release" => "critical",
-        "clear_queue" | "create_token" | "remove_token" => "warning",
+        "force_release" | "clear_queue" | "create_token" | "remove_token" | "remove_agent" => "warning",
         _ => "info",
     }
 }

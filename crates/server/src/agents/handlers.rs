@@ -125,7 +125,7 @@ impl AgentHandlers {
             },
             Some(Runner::Url(url)) => self.upstream.ask(url, run).await,
             Some(_) => Err(Failure::fatal("only workers run tasks of this kind")),
-            None => Err(Failure::fatal("the configuration has no agent or handler for this kind")),
+            None => Err(Failure::fatal("its agent or handler was removed: nothing runs tasks of this kind")),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The server's own reactions to events.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use laneway_core::{Event, TaskId, Timestamp};
 use laneway_engine::{Observer, Update};
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use crate::app::App;
 use crate::schedules::notes;
 use crate::telemetry::otlp::Traces;
 
@@ -19,6 +20,29 @@ pub(crate) struct ServerObserver {
     pub(crate) reconfigured: Arc<Notify>,
     /// Notified when schedules change, here or at another replica.
     pub(crate) rescheduled: Arc<Notify>,
+    pub(crate) app: Weak<App>,
+}
+
+impl ServerObserver {
+    /// Has the handlers of new agents registered before any later event can start their turns.
+    fn follow_agents(&self, event: &Event) {
+        let Some(app) = self.app.upgrade() else { return };
+        if app.agents.follow(event)
+            && let Err(error) = app.handlers.register(&app.handle)
+        {
+            tracing::warn!(%error, "the agents of the API cannot be registered");
+        }
+    }
+
+    /// Reads the agents again after a time in which events were missed.
+    fn refresh_agents(&self) {
+        let Some(app) = self.app.upgrade() else { return };
+        tokio::spawn(async move {
+            if let Err(error) = app.refresh_agents().await {
+                tracing::warn!(%error, "the agents of the API cannot be read now");
+            }
+        });
+    }
 }
 
 impl Observer for ServerObserver {
@@ -26,6 +50,7 @@ impl Observer for ServerObserver {
         match event {
             Event::Configured { .. } | Event::MessagesConfigured { .. } => self.reconfigured.notify_one(),
             Event::Noted { .. } if notes::changes_schedules(event) => self.rescheduled.notify_one(),
+            Event::Noted { .. } => self.follow_agents(event),
             Event::Ended { task, .. } => self.traces.ended(*task),
             _ => {}
         }
@@ -40,10 +65,14 @@ impl Observer for ServerObserver {
             Update::StoreAway { reason } => {
                 tracing::warn!(%reason, "the store cannot be used: nothing is granted, and requests fail with STORE_UNAVAILABLE");
             }
-            Update::StoreBack => tracing::info!("the store can be used again"),
+            Update::StoreBack => {
+                self.refresh_agents();
+                tracing::info!("the store can be used again");
+            }
             Update::LogLost { known, found, lost, restored, ends_restored } => {
                 self.reconfigured.notify_one();
                 self.rescheduled.notify_one();
+                self.refresh_agents();
                 tracing::error!(
                     known = known.0,
                     found = found.0,

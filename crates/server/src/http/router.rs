@@ -85,6 +85,7 @@ fn read_routes() -> Routes {
         .routes(routes!(status::status))
         .routes(routes!(charts::history))
         .routes(routes!(schedules::list))
+        .routes(routes!(schedules::get))
         .routes(routes!(schedules::runs))
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::get))
@@ -122,6 +123,8 @@ fn worker_routes() -> Routes {
 
 fn admin_routes() -> Routes {
     OpenApiRouter::new()
+        .routes(routes!(agents::create))
+        .routes(routes!(agents::change, agents::remove))
         .routes(routes!(agents::clear))
         .routes(routes!(agents::release))
         .routes(routes!(tasks::cancel_many))
@@ -134,6 +137,7 @@ fn admin_routes() -> Routes {
         .routes(routes!(lanes::resume))
         .routes(routes!(lanes::drain))
         .routes(routes!(lanes::clear))
+        .routes(routes!(lanes::release))
         .routes(routes!(status::config))
         .routes(routes!(admin::tokens, admin::create_token, admin::remove_token))
         .routes(routes!(schedules::create))

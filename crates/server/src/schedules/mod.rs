@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use laneway_config::{CatchUp, Config, Schedule};
-use laneway_core::TaskId;
-use laneway_protocol::{At, ChatRequest, Code, ScheduleRun, end_word};
+use laneway_core::{Scheduler, TaskId};
+use laneway_engine::Handle;
+use laneway_protocol::{At, ChatRequest, Code, ScheduleRun, UserRef, end_word, status_word};
 use tokio::sync::Notify;
 
 use crate::app::App;
@@ -184,7 +185,7 @@ impl FiringLoop {
         let Some(due) = times.latest(since, now) else { return Ok(wake) };
         // If no replica fires a moment in time, this one records the refusal.
         let others_had_time = times.after(since).unwrap_or(due) + OTHERS_WITHIN;
-        let is_known = agent_named(&self.app, schedule.agent.as_str()).is_ok();
+        let is_known = agent_named(&self.app, schedule.agent.as_str()).await.is_ok();
         if self.app.schedules.is_shared && !is_known && now < others_had_time {
             return Ok(wake.map(|wake| wake.min(others_had_time)));
         }
@@ -288,6 +289,7 @@ pub(crate) async fn fire_now(app: &Arc<App>, schedule: &Schedule) -> ApiResult<S
     changes.push(kept.clone());
     notes::change(&app.handle, vec![], changes).await?;
     await_end(app, submitted?, OpenRun { note: kept, schedule: name.to_owned(), run: run.clone() });
+    as_they_stand(&app.handle, [&mut run]).await?;
     Ok(run)
 }
 
@@ -296,6 +298,7 @@ async fn submit_turn(app: &Arc<App>, schedule: &Schedule, key: Option<String>) -
     let request = ChatRequest {
         message: schedule.message.clone(),
         session: schedule.session.clone(),
+        user: owner(schedule),
         ..ChatRequest::default()
     };
     let schedule_name = Some(name.to_owned());
@@ -306,6 +309,35 @@ async fn submit_turn(app: &Arc<App>, schedule: &Schedule, key: Option<String>) -
     let id = run.id();
     run.into_task().detach();
     Ok(id)
+}
+
+/// The person whose schedule it is.
+pub(crate) fn owner(schedule: &Schedule) -> Option<UserRef> {
+    schedule.user.clone().map(|id| UserRef { id, email: schedule.user_email.clone() })
+}
+
+/// The firings as they are now: one whose task waits in its lane is `queued` instead of `running`.
+pub(crate) async fn as_they_stand<'a>(
+    handle: &Handle,
+    runs: impl IntoIterator<Item = &'a mut ScheduleRun>,
+) -> ApiResult<()> {
+    let mut open: Vec<(&mut ScheduleRun, TaskId)> = Vec::new();
+    for run in runs.into_iter().filter(|run| run.status == "running") {
+        if let Some(task) = run.task_id.as_deref().and_then(|id| crate::http::extract::task_id(id).ok()) {
+            open.push((run, task));
+        }
+    }
+    let tasks: Vec<TaskId> = open.iter().map(|(_, task)| *task).collect();
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let look = move |lanes: &Scheduler| tasks.iter().map(|task| lanes.status(*task)).collect::<Vec<_>>();
+    for ((run, _), status) in open.into_iter().zip(handle.read(look).await?) {
+        if let Some(status) = status {
+            run.status = status_word(status).to_owned();
+        }
+    }
+    Ok(())
 }
 
 /// Writes how the task of a firing ends, unless another replica does.

@@ -3,7 +3,8 @@
 use laneway_config::{AgentConfig, Runner};
 use laneway_core::{LaneName, LiveTaskView as Live, Scheduler, Source};
 use laneway_protocol::{
-    AgentView, At, ClearedQueue, Execution, Page, QueueView, ReleasedQueue, source_word, status_word,
+    AgentView, At, ClearedQueue, Execution, Page, QueueView, ReleasedLane, ReleasedQueue, source_word,
+    status_word,
 };
 use serde_json::json;
 
@@ -18,8 +19,9 @@ use crate::service::task_view;
 /// How many waiting turns are listed.
 const LISTED_MAX: usize = 500;
 
-fn lane_of(agent: &AgentConfig) -> ApiResult<LaneName> {
-    checked(LaneName::agent(agent.name.as_str()))
+/// The lane of an agent. A program may use such a lane without an agent, and look at it and clear it all the same.
+fn lane_named(agent: &str) -> ApiResult<LaneName> {
+    checked(LaneName::agent(agent))
 }
 
 /// All agents, by name.
@@ -29,16 +31,18 @@ pub(crate) async fn list(app: &App) -> ApiResult<Page<AgentView>> {
 
 /// One agent.
 pub(crate) async fn get(app: &App, name: &str) -> ApiResult<AgentView> {
-    let views = views(app, vec![agent_named(app, name)?]).await?;
+    let views = views(app, vec![agent_named(app, name).await?]).await?;
     views.into_iter().next().ok_or_else(|| ApiError::not_found("agent"))
 }
 
 /// Views of these agents, with one read of the state.
 async fn views(app: &App, agents: Vec<AgentConfig>) -> ApiResult<Vec<AgentView>> {
     let lanes = agents.iter().map(lanes_of).collect::<ApiResult<Vec<AgentLanes>>>()?;
+    let origins: Vec<&'static str> =
+        agents.iter().map(|agent| app.agents.origin(agent.name.as_str())).collect();
     let look = move |scheduler: &Scheduler| {
-        let agents = agents.iter().zip(&lanes);
-        agents.map(|(agent, lanes)| view(scheduler, agent, lanes)).collect()
+        let agents = agents.iter().zip(&lanes).zip(origins);
+        agents.map(|((agent, lanes), origin)| view(scheduler, agent, lanes, origin)).collect()
     };
     Ok(app.handle.read(look).await?)
 }
@@ -54,13 +58,13 @@ struct AgentLanes {
 
 fn lanes_of(agent: &AgentConfig) -> ApiResult<AgentLanes> {
     Ok(AgentLanes {
-        own: lane_of(agent)?,
+        own: lane_named(agent.name.as_str())?,
         task: checked(LaneName::task(agent.name.as_str()))?,
         further: checked(core_agent(agent)?.further_lanes(Source::User))?,
     })
 }
 
-fn view(scheduler: &Scheduler, agent: &AgentConfig, lanes: &AgentLanes) -> AgentView {
+fn view(scheduler: &Scheduler, agent: &AgentConfig, lanes: &AgentLanes, origin: &str) -> AgentView {
     let lane = &lanes.own;
     let settings = scheduler.settings_for(lane);
     let (running, waiting) = scheduler.lane(lane).map_or((0, 0), |view| (view.running, view.waiting));
@@ -73,6 +77,7 @@ fn view(scheduler: &Scheduler, agent: &AgentConfig, lanes: &AgentLanes) -> Agent
     AgentView {
         name: agent.name.to_string(),
         runner: runner.to_owned(),
+        origin: origin.to_owned(),
         lane: lane.to_string(),
         task_lane: lanes.task.to_string(),
         lanes: lanes.further.iter().map(LaneName::to_string).collect(),
@@ -86,7 +91,7 @@ fn view(scheduler: &Scheduler, agent: &AgentConfig, lanes: &AgentLanes) -> Agent
 
 /// The queue of an agent: the running turns, and the waiting turns in order.
 pub(crate) async fn queue(app: &App, name: String) -> ApiResult<QueueView> {
-    let lane = lane_of(&agent_named(app, &name)?)?;
+    let lane = lane_named(&name)?;
     let look = move |scheduler: &Scheduler| {
         let (running, waiting) = scheduler.line_of(&lane, LISTED_MAX);
         let length = scheduler.lane(&lane).map_or(0, |view| view.waiting);
@@ -98,11 +103,11 @@ pub(crate) async fn queue(app: &App, name: String) -> ApiResult<QueueView> {
     let (running, waiting, length) = app.handle.read(look).await?;
     let mut running_executions = Vec::with_capacity(running.len());
     for (text, view) in running {
-        running_executions.push(execution(app, &view, text, None).await?);
+        running_executions.push(execution(app, &name, &view, text, None).await?);
     }
     let mut queued_executions = Vec::with_capacity(waiting.len());
     for (place, (text, view)) in waiting.into_iter().enumerate() {
-        queued_executions.push(execution(app, &view, text, Some(place as u64 + 1)).await?);
+        queued_executions.push(execution(app, &name, &view, text, Some(place as u64 + 1)).await?);
     }
     Ok(QueueView {
         agent_name: name,
@@ -123,11 +128,18 @@ fn message_text(scheduler: &Scheduler, view: &Live) -> String {
     texts.join("\n")
 }
 
-async fn execution(app: &App, view: &Live, text: String, position: Option<u64>) -> ApiResult<Execution> {
+async fn execution(
+    app: &App,
+    agent: &str,
+    view: &Live,
+    text: String,
+    position: Option<u64>,
+) -> ApiResult<Execution> {
     let turn = task_view::turn_of(&app.handle, view).await?.unwrap_or_default();
     let (user_id, user_email) = turn.user.map_or((None, None), |user| (Some(user.id), user.email));
     Ok(Execution {
         id: view.id.to_string(),
+        agent_name: agent.to_owned(),
         source: source_word(view.source).to_owned(),
         source_agent: turn.source_agent,
         source_user_id: user_id,
@@ -144,8 +156,7 @@ async fn execution(app: &App, view: &Live, text: String, position: Option<u64>) 
 
 /// Cancels the waiting turns of an agent. Running turns continue.
 pub(crate) async fn clear(app: &App, caller: &Caller, name: String) -> ApiResult<ClearedQueue> {
-    let agent = agent_named(app, &name)?;
-    let cleared_count = app.handle.clear(lane_of(&agent)?).await? as u64;
+    let cleared_count = app.handle.clear(lane_named(&name)?).await? as u64;
     let details = json!({ "cleared_count": cleared_count });
     app.record(caller, ("agent_queue", "clear_queue"), &name, details).await?;
     Ok(ClearedQueue { status: "cleared".to_owned(), agent: name, cleared_count })
@@ -153,16 +164,28 @@ pub(crate) async fn clear(app: &App, caller: &Caller, name: String) -> ApiResult
 
 /// Takes the slots of an agent's running turns at once.
 pub(crate) async fn release(app: &App, caller: &Caller, name: String) -> ApiResult<ReleasedQueue> {
-    let agent = agent_named(app, &name)?;
-    let released = app.handle.force_release(lane_of(&agent)?).await?;
-    let released: Vec<String> = released.iter().map(|task| task.to_string()).collect();
+    let released = take_slots(app, lane_named(&name)?).await?;
     app.record(caller, ("agent_queue", "force_release"), &name, json!({ "released": &released })).await?;
     Ok(ReleasedQueue {
         status: "released".to_owned(),
         agent: name,
         was_running: !released.is_empty(),
         released,
-        warning: "The old attempt has a stop signal and may still run. The server refuses its reports."
-            .to_owned(),
+        warning: RELEASE_WARNING.to_owned(),
     })
 }
+
+/// Takes the slots of the running tasks of a lane at once.
+pub(crate) async fn release_lane(app: &App, caller: &Caller, lane: LaneName) -> ApiResult<ReleasedLane> {
+    let released = take_slots(app, lane.clone()).await?;
+    app.record(caller, ("lane", "force_release"), lane.as_str(), json!({ "released": &released })).await?;
+    let (was_running, warning) = (!released.is_empty(), RELEASE_WARNING.to_owned());
+    Ok(ReleasedLane { lane: lane.to_string(), was_running, released, warning })
+}
+
+async fn take_slots(app: &App, lane: LaneName) -> ApiResult<Vec<String>> {
+    Ok(app.handle.force_release(lane).await?.iter().map(|task| task.to_string()).collect())
+}
+
+const RELEASE_WARNING: &str =
+    "The old attempt has a stop signal and may still run. The server refuses its reports.";

@@ -48,14 +48,19 @@ pub(crate) struct AgentRun {
 }
 
 /// The agent of this name in the current configuration.
-pub(crate) fn agent_named(app: &App, name: &str) -> ApiResult<AgentConfig> {
+pub(crate) async fn agent_named(app: &App, name: &str) -> ApiResult<AgentConfig> {
+    if let Some(agent) = app.config().agent(name) {
+        return Ok(agent.clone());
+    }
+    // Another replica may have created it. A read follows all events before it.
+    app.handle.read(|_| ()).await?;
     app.config().agent(name).cloned().ok_or_else(|| ApiError::not_found("agent"))
 }
 
 /// Checks and submits a request to an agent.
 pub(crate) async fn ask_agent(app: &Arc<App>, caller: &Caller, call: AgentCall<'_>) -> ApiResult<AgentRun> {
     let AgentCall { agent: name, form, request, options, watches } = call;
-    let agent = agent_named(app, name)?;
+    let agent = agent_named(app, name).await?;
     let is_connected = options.is_connected();
     let submission = turn(app, caller, &agent, form, request, options)?;
     let expectation = watches.then(|| app.handle.hub().expect());

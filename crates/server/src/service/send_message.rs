@@ -27,7 +27,7 @@ pub(crate) async fn send_message(
     key: &str,
     request: MessageRequest,
 ) -> ApiResult<MessageAnswer> {
-    let message = message(app, caller, key, request)?;
+    let message = message(app, caller, key, request).await?;
     check_draining(app)?;
     Ok(message_answer(app.handle.send_message(message).await?))
 }
@@ -44,7 +44,7 @@ pub(crate) async fn steer_session(
     let Some(turn) = app.handle.read(move |lanes| lanes.turn_of_session(&session)).await? else {
         return Err(ApiError::not_found("turn that runs in this session"));
     };
-    let agent = agent_named(app, agent_of_kind(turn.kind.as_str()).unwrap_or(turn.kind.as_str()))?;
+    let agent = agent_named(app, agent_of_kind(turn.kind.as_str()).unwrap_or(turn.kind.as_str())).await?;
     let message = to_agent(app, caller, key, &agent, text)?;
     check_draining(app)?;
     let message = message.mode(Mode::Steer).steer(turn.id, Otherwise::Followup);
@@ -69,8 +69,8 @@ pub(crate) async fn check_turn_owner(app: &App, caller: &Caller, key: &str) -> A
 /// Sets one text of a message.
 type Setter = fn(NewMessage, String) -> NewMessage;
 
-fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> ApiResult<NewMessage> {
-    let agent = agent_named(app, &request.agent)?;
+async fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> ApiResult<NewMessage> {
+    let agent = agent_named(app, &request.agent).await?;
     // A gateway sends for strangers with its own rights, so the permissions that it states for them decide.
     let may_configure = match &request.permissions {
         Some(permissions) => permissions.iter().any(|known| known == QUEUE_PERMISSION),

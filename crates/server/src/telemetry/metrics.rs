@@ -57,9 +57,10 @@ struct LabelNumbers {
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
 pub(crate) async fn metrics(State(app): Shared) -> ApiResult<Response> {
-    let look = |lanes: &laneway_core::Scheduler| {
+    let tool_calls = app.handle.tool_calls();
+    let look = move |lanes: &laneway_core::Scheduler| {
         let mut now: BTreeMap<String, LabelNumbers> = BTreeMap::new();
-        for view in lanes.lanes() {
+        for view in lanes.lanes().into_iter().filter(|view| tool_calls.counts(view.label)) {
             let entry = now.entry(view.label.to_owned()).or_default();
             entry.running += u64::from(view.running);
             entry.waiting += u64::from(view.waiting);
@@ -67,9 +68,11 @@ pub(crate) async fn metrics(State(app): Shared) -> ApiResult<Response> {
             let oldest = lanes.oldest_waiting(&view.name).map_or(0, |at| lanes.now().since(at).0);
             entry.oldest_ms = entry.oldest_ms.max(oldest);
         }
-        let stats: Vec<(String, LaneStats)> =
-            lanes.stats().map(|(label, stats)| (label.to_owned(), stats.clone())).collect();
-        (now, stats)
+        let mut sums: BTreeMap<String, LaneStats> = BTreeMap::new();
+        for (label, stats) in lanes.stats().filter(|(label, _)| tool_calls.counts(label)) {
+            sums.entry(label.to_owned()).or_default().add(stats);
+        }
+        (now, sums)
     };
     let (now, stats) = app.handle.read(look).await?;
     let body = render(&now, &stats, &app.rejections.all());
@@ -91,7 +94,7 @@ impl Exposition {
 
 fn render(
     now: &BTreeMap<String, LabelNumbers>,
-    stats: &[(String, LaneStats)],
+    stats: &BTreeMap<String, LaneStats>,
     refusals: &BTreeMap<(Arc<str>, Code), u64>,
 ) -> String {
     let mut text = Exposition(String::new());
@@ -125,10 +128,10 @@ fn render(
     }
     text.family("laneway_stale_total", "counter", "Reports of attempts that had lost their lease.");
     text.line(format_args!("laneway_stale_total {stale}\n"));
-    summary(&mut text, stats, "laneway_wait_seconds", "From joining the line to each start.", |stats| {
+    histogram(&mut text, stats, "laneway_wait_seconds", "From joining the line to each start.", |stats| {
         &stats.wait
     });
-    summary(&mut text, stats, "laneway_run_seconds", "How long attempts took.", |stats| &stats.run);
+    histogram(&mut text, stats, "laneway_run_seconds", "How long attempts took.", |stats| &stats.run);
     text.0
 }
 
@@ -147,25 +150,25 @@ fn gauge(
     }
 }
 
-fn summary(
+fn histogram(
     text: &mut Exposition,
-    stats: &[(String, LaneStats)],
+    stats: &BTreeMap<String, LaneStats>,
     name: &str,
     help: &str,
     of: impl Fn(&LaneStats) -> &Histogram,
 ) {
-    text.family(name, "summary", help);
+    text.family(name, "histogram", help);
     for (label, stats) in stats {
         let (lane, histogram) = (escape(label), of(stats));
-        for percent in [50, 90, 99] {
-            if let Some(length) = histogram.percentile(percent) {
-                let (quantile, secs) = (f64::from(percent) / 100.0, length.0 as f64 / 1000.0);
-                text.line(format_args!("{name}{{lane=\"{lane}\",quantile=\"{quantile}\"}} {secs}\n"));
-            }
+        for (bound, below) in histogram.below_powers() {
+            let bound = bound.0 as f64 / 1000.0;
+            text.line(format_args!("{name}_bucket{{lane=\"{lane}\",le=\"{bound}\"}} {below}\n"));
         }
+        let samples = histogram.samples();
+        text.line(format_args!("{name}_bucket{{lane=\"{lane}\",le=\"+Inf\"}} {samples}\n"));
         let sum = histogram.sum().0 as f64 / 1000.0;
         text.line(format_args!("{name}_sum{{lane=\"{lane}\"}} {sum}\n"));
-        text.line(format_args!("{name}_count{{lane=\"{lane}\"}} {}\n", histogram.samples()));
+        text.line(format_args!("{name}_count{{lane=\"{lane}\"}} {samples}\n"));
     }
 }
 

@@ -23,7 +23,7 @@ const HEADERS: [&str; 7] = [
     "www-authenticate",
 ];
 /// Keys whose numbers depend on the speed of the machine.
-const MILLIS: [&str; 10] = [
+const MILLIS: [&str; 11] = [
     "wait_ms",
     "run_ms",
     "eta_ms",
@@ -33,6 +33,7 @@ const MILLIS: [&str; 10] = [
     "retry_after_ms",
     "p50_ms",
     "p90_ms",
+    "p95_ms",
     "p99_ms",
 ];
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, TypedDict
+from typing import Any, Mapping, Optional, TypedDict
 
 from .types import PriorityRequest, RetryRequest, UserRef
 
@@ -141,6 +141,19 @@ class LaneOptions(TypedDict, total=False):
     dead_letters_max: int
     notice_after: int | str
     handler: str
+
+
+class AgentOptions(LaneOptions, total=False):
+    """What runs an agent's turns, and the settings of its lane."""
+
+    url: Optional[str]
+    """The HTTP service that answers."""
+    external: bool
+    """Workers answer."""
+    echo: bool
+    """The agent answers with the message."""
+    lanes: Optional[list[str]]
+    """Further lanes that its turns need."""
 
 
 def split(how: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

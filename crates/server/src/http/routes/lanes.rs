@@ -6,16 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::Json;
 use axum::extract::State;
 use laneway_core::{Histogram, LaneName, LaneStats, LaneView, Pattern, Scheduler, Settings};
-use laneway_protocol::{CancelManyAnswer, LaneCounters, LaneNumbers, Page, Percentiles};
+use laneway_protocol::{CancelManyAnswer, LaneCounters, LaneNumbers, Page, Percentiles, ReleasedLane};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::IntoParams;
 
 use crate::app::Shared;
 use crate::events::encode::alert_word;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query};
-use crate::http::paging::{PageQuery, page_size};
-use crate::service::parse;
+use crate::http::paging::page_size;
+use crate::service::{agent_queue, parse};
 
 fn counters(stats: &LaneStats) -> LaneCounters {
     LaneCounters {
@@ -32,7 +34,7 @@ fn counters(stats: &LaneStats) -> LaneCounters {
 
 fn percentiles(histogram: &Histogram) -> Percentiles {
     let at = |percent| histogram.percentile(percent).map(|length| length.0);
-    Percentiles { count: histogram.samples(), p50_ms: at(50), p90_ms: at(90), p99_ms: at(99) }
+    Percentiles { count: histogram.samples(), p50_ms: at(50), p90_ms: at(90), p95_ms: at(95), p99_ms: at(99) }
 }
 
 /// Every setting by name, in the form that `PATCH` takes.
@@ -88,18 +90,57 @@ fn idle(lane: String, settings: &Settings, stats: &LaneStats) -> LaneNumbers {
 
 /// A lane that does not exist, as it would be.
 fn absent(lanes: &Scheduler, name: &LaneName) -> LaneNumbers {
-    let stats = lanes.stats().find(|(label, _)| *label == name.as_str()).map(|(_, stats)| stats.clone());
-    idle(name.to_string(), &lanes.settings_for(name), &stats.unwrap_or_default())
+    let nothing = LaneStats::default();
+    idle(name.to_string(), &lanes.settings_for(name), lanes.stats_for(name).unwrap_or(&nothing))
+}
+
+/// The patterns under which lanes were used, each with the sums of its lanes.
+fn patterns(lanes: &Scheduler, is_counted: impl Fn(&str) -> bool) -> BTreeMap<String, LaneNumbers> {
+    let mut seen: BTreeMap<&str, (Settings, LaneStats)> = BTreeMap::new();
+    for (pattern, settings, stats) in lanes.used_patterns().filter(|(pattern, ..)| is_counted(pattern)) {
+        let (_, sum) = seen.entry(pattern).or_insert_with(|| (settings.clone(), LaneStats::default()));
+        sum.add(stats);
+    }
+    let sum = |(pattern, (settings, stats)): (&str, (Settings, LaneStats))| {
+        (pattern.to_owned(), idle(pattern.to_owned(), &settings, &stats))
+    };
+    let mut found: BTreeMap<String, LaneNumbers> = seen.into_iter().map(sum).collect();
+    for view in lanes.lanes() {
+        if let Some(numbers) = found.get_mut(view.label) {
+            numbers.running += view.running;
+            numbers.waiting += view.waiting;
+            numbers.retrying += view.retrying;
+        }
+    }
+    found
+}
+
+/// Which lanes to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LanesQuery {
+    /// Whether the list also has the patterns under which lanes were used, such as `session:*/query`, with the sums of their
+    /// lanes. `enable_metrics = false` leaves out the tool lanes.
+    patterns: bool,
+    /// The largest number of items on the page. Default 50, at most 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the previous page.
+    cursor: Option<String>,
+    #[param(ignore)]
+    #[serde(rename = "access_token")]
+    _access_token: Option<String>,
 }
 
 /// All lanes that have tasks, a memory or settings, by name.
 #[utoipa::path(
-    get, path = "/api/lanes", tag = "lanes", params(PageQuery),
+    get, path = "/api/lanes", tag = "lanes", params(LanesQuery),
     responses((status = 200, body = Page<LaneNumbers>))
 )]
-pub(crate) async fn list(State(app): Shared, Query(query): Query<PageQuery>) -> ApiJson<Page<LaneNumbers>> {
+pub(crate) async fn list(State(app): Shared, Query(query): Query<LanesQuery>) -> ApiJson<Page<LaneNumbers>> {
     let max = page_size(query.limit)?;
-    let after = query.cursor;
+    let (after, with_patterns, tool_calls) = (query.cursor, query.patterns, app.handle.tool_calls());
     let config = app.config();
     let declared: Vec<LaneName> = config
         .lanes
@@ -117,6 +158,10 @@ pub(crate) async fn list(State(app): Shared, Query(query): Query<PageQuery>) -> 
             if !found.contains_key(name.as_str()) && lanes.lane(name).is_none() {
                 found.insert(name.to_string(), absent(lanes, name));
             }
+        }
+        if with_patterns {
+            let patterns = patterns(lanes, |label| tool_calls.counts(label)).into_iter();
+            found.extend(patterns.filter(|(name, _)| is_after(name)));
         }
         found
     };
@@ -251,6 +296,19 @@ gate!(
     /// Refuses new tasks in a lane. Accepted tasks still run.
     drain, "/api/lanes/{lane}/drain"
 );
+
+/// Takes the slots of the running tasks of a lane at once.
+#[utoipa::path(
+    post, path = "/api/lanes/{lane}/release", tag = "lanes", params(("lane" = String, Path)),
+    responses((status = 200, body = ReleasedLane))
+)]
+pub(crate) async fn release(
+    State(app): Shared,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> ApiJson<ReleasedLane> {
+    Ok(Json(agent_queue::release_lane(&app, &caller, parse::lane(&name)?).await?))
+}
 
 /// Cancels the tasks that wait in a lane. Running tasks continue.
 #[utoipa::path(

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 use laneway_config::{CatchUp, Schedule};
 use laneway_core::{LaneName, Name};
-use laneway_protocol::{At, Code, NewSchedule, Page, ScheduleChange, ScheduleRun, ScheduleView};
+use laneway_protocol::{At, Code, NewSchedule, Page, ScheduleChange, ScheduleRun, ScheduleView, UserRef};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
@@ -17,7 +17,7 @@ use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query};
 use crate::http::paging::{PAGE_MAX, PageQuery};
 use crate::schedules::cron::{Times, millis};
-use crate::schedules::{CREATED_MAX, fire_now, notes};
+use crate::schedules::{CREATED_MAX, as_they_stand, fire_now, notes, owner};
 use crate::service::ask_agent::agent_named;
 use crate::service::parse;
 
@@ -70,6 +70,7 @@ fn view(schedule: &Schedule, origin: &str, last_run: Option<ScheduleRun>) -> Sch
         agent: schedule.agent.to_string(),
         message: schedule.message.clone(),
         session: schedule.session.clone(),
+        user: owner(schedule),
         enabled: schedule.enabled,
         catch_up: if schedule.catch_up == CatchUp::One { "one" } else { "skip" }.to_owned(),
         origin: origin.to_owned(),
@@ -87,7 +88,8 @@ async fn find(app: &App, name: &str) -> ApiResult<(Schedule, &'static str)> {
 
 async fn found_view(app: &App, name: &str) -> ApiJson<ScheduleView> {
     let (schedule, origin) = find(app, name).await?;
-    let last_run = notes::newest(&app.handle, vec![schedule.name.clone()]).await?.pop().flatten();
+    let mut last_run = notes::newest(&app.handle, vec![schedule.name.clone()]).await?.pop().flatten();
+    as_they_stand(&app.handle, &mut last_run).await?;
     Ok(Json(view(&schedule, origin, last_run)))
 }
 
@@ -99,10 +101,12 @@ fn catch_up(word: &str) -> ApiResult<CatchUp> {
     }
 }
 
-fn agent_name(app: &App, name: &str) -> ApiResult<Name> {
-    let agent =
-        agent_named(app, name).map_err(|_| ApiError::invalid("agent must be the name of an agent"))?;
-    Ok(agent.name)
+async fn agent_name(app: &App, name: &str) -> ApiResult<Name> {
+    let unknown = |error: ApiError| match error.problem.code {
+        Code::NotFound => ApiError::invalid("agent must be the name of an agent"),
+        _ => error,
+    };
+    Ok(agent_named(app, name).await.map_err(unknown)?.name)
 }
 
 fn check(schedule: &Schedule) -> ApiResult<()> {
@@ -122,6 +126,17 @@ fn check(schedule: &Schedule) -> ApiResult<()> {
         lane.map_err(|error| ApiError::invalid(format!("session: {error}")))?;
     }
     Ok(())
+}
+
+/// The person that a caller names, if it may.
+fn given_user(caller: &Caller, user: Option<UserRef>) -> ApiResult<Option<UserRef>> {
+    if user.is_some() && !caller.speaks_for_others {
+        return Err(ApiError::forbidden("this token may not speak for other people"));
+    }
+    if user.as_ref().is_some_and(|user| user.id.is_empty()) {
+        return Err(ApiError::invalid("user.id must not be empty"));
+    }
+    Ok(user)
 }
 
 fn name_taken() -> ApiError {
@@ -145,10 +160,20 @@ pub(crate) async fn list(
     let all = notes::all(&app.handle, &app.config()).await?;
     let (some, next_cursor) = query.cut(all)?;
     let names = some.iter().map(|(schedule, _)| schedule.name.clone()).collect();
-    let newest = notes::newest(&app.handle, names).await?;
+    let mut newest = notes::newest(&app.handle, names).await?;
+    as_they_stand(&app.handle, newest.iter_mut().flatten()).await?;
     let items =
         some.iter().zip(newest).map(|((schedule, origin), last_run)| view(schedule, origin, last_run));
     Ok(Json(Page { items: items.collect(), next_cursor }))
+}
+
+/// A schedule.
+#[utoipa::path(
+    get, path = "/api/schedules/{name}", tag = "schedules", params(("name" = String, Path)),
+    responses((status = 200, body = ScheduleView))
+)]
+pub(crate) async fn get(State(app): Shared, Path(name): Path<String>) -> ApiJson<ScheduleView> {
+    found_view(&app, &name).await
 }
 
 /// Creates a schedule.
@@ -161,13 +186,18 @@ pub(crate) async fn create(
     caller: Caller,
     Body(new): Body<NewSchedule>,
 ) -> ApiResult<(StatusCode, Json<ScheduleView>)> {
+    let own_user = || UserRef { id: caller.subject.to_string(), email: None };
+    let user = given_user(&caller, new.user)?.or_else(|| caller.token.as_ref().map(|_| own_user()));
+    let (user, user_email) = user.map_or((None, None), |user| (Some(user.id), user.email));
     let schedule = Schedule {
         name: parse::name("name", new.name)?,
         cron: new.cron,
         timezone: new.timezone.unwrap_or_else(|| "UTC".to_owned()),
-        agent: agent_name(&app, &new.agent)?,
+        agent: agent_name(&app, &new.agent).await?,
         message: new.message,
         session: new.session,
+        user,
+        user_email,
         enabled: new.enabled.unwrap_or(true),
         catch_up: new.catch_up.as_deref().map_or(Ok(CatchUp::Skip), catch_up)?,
     };
@@ -201,6 +231,7 @@ pub(crate) async fn change(
     Path(name): Path<String>,
     Body(change): Body<ScheduleChange>,
 ) -> ApiJson<ScheduleView> {
+    given_user(&caller, change.user.clone())?;
     let enabled = change.enabled;
     let mut is_done = false;
     for _ in 0..CHANGE_TRIES {
@@ -219,7 +250,7 @@ pub(crate) async fn change(
 /// Changes a schedule; `false`: a concurrent change was faster.
 async fn try_change(app: &App, name: &str, change: ScheduleChange) -> ApiResult<bool> {
     let (schedule, origin) = find(app, name).await?;
-    let ScheduleChange { cron, timezone, agent, message, session, enabled, catch_up: word } = change;
+    let ScheduleChange { cron, timezone, agent, message, session, user, enabled, catch_up: word } = change;
     let (mut expected, mut changes) = (vec![], vec![]);
     if enabled == Some(true) && !schedule.enabled {
         // Moments that passed while the schedule was disabled do not fire later.
@@ -227,7 +258,7 @@ async fn try_change(app: &App, name: &str, change: ScheduleChange) -> ApiResult<
     }
     if origin == "file" {
         let others = [&cron, &timezone, &agent, &message, &session, &word];
-        if others.iter().any(|other| other.is_some()) {
+        if user.is_some() || others.iter().any(|other| other.is_some()) {
             return Err(ApiError::invalid(
                 "the schedule is in the configuration file; the API can only enable and disable it",
             ));
@@ -235,13 +266,19 @@ async fn try_change(app: &App, name: &str, change: ScheduleChange) -> ApiResult<
         changes.extend(enabled.map(|enabled| notes::switched(name, enabled)));
     } else {
         expected.push(notes::created(name, Some(&schedule)));
+        let (user, user_email) = match user {
+            Some(user) => (Some(user.id), user.email),
+            None => (schedule.user, schedule.user_email),
+        };
         let schedule = Schedule {
             name: schedule.name,
             cron: cron.unwrap_or(schedule.cron),
             timezone: timezone.unwrap_or(schedule.timezone),
-            agent: agent_name(app, agent.as_deref().unwrap_or(schedule.agent.as_str()))?,
+            agent: agent_name(app, agent.as_deref().unwrap_or(schedule.agent.as_str())).await?,
             message: message.unwrap_or(schedule.message),
             session: session.or(schedule.session),
+            user,
+            user_email,
             enabled: enabled.unwrap_or(schedule.enabled),
             catch_up: word.as_deref().map_or(Ok(schedule.catch_up), catch_up)?,
         };
@@ -301,6 +338,7 @@ pub(crate) async fn runs(
     Query(query): Query<SchedulePage>,
 ) -> ApiJson<Page<ScheduleRun>> {
     find(&app, &name).await?;
-    let (items, next_cursor) = query.cut(notes::runs(&app.handle, &name).await?)?;
+    let (mut items, next_cursor) = query.cut(notes::runs(&app.handle, &name).await?)?;
+    as_they_stand(&app.handle, &mut items).await?;
     Ok(Json(Page { items, next_cursor }))
 }

@@ -164,6 +164,27 @@ async fn a_reload_applies_the_whole_file_or_nothing() {
 }
 
 #[tokio::test]
+async fn tool_lanes_have_metrics_unless_these_are_off() {
+    for (is_on, block) in [(true, "queue {\n}"), (false, "queue { enable_metrics = false }")] {
+        let server = serve(&format!("{block}\nhandler \"read\" {{ command = [\"true\"] }}")).await;
+        let batch = json!({"session": "alpha", "calls": [{"tool": "read", "payload": {}}]});
+        assert_eq!(server.post("/api/tasks/batch", batch).await.status, 200);
+        let listed = server.get("/api/lanes?patterns=true").await.json();
+        let lanes = listed["items"].as_array().unwrap();
+        let query = lanes.iter().find(|lane| lane["lane"] == "session:*/query");
+        let completed =
+            query.map(|lane| (lane["counters"]["completed"].clone(), lane["run"]["count"].clone()));
+        assert_eq!(completed, is_on.then_some((json!(1), json!(1))));
+        let text = server.get("/metrics").await.text;
+        assert_eq!(text.contains("session:*/query"), is_on, "{text}");
+        // A single lane has the counters of its pattern.
+        let lane = server.get("/api/lanes/session%3Aalpha%2Fquery").await.json();
+        assert_eq!((&lane["counters"]["completed"], &lane["run"]["count"]), (&json!(1), &json!(1)));
+        assert!(lane["run"]["p95_ms"].is_u64(), "{lane}");
+    }
+}
+
+#[tokio::test]
 async fn metrics_count_by_lane_and_a_trace_goes_through() {
     let gate = Gate::open().await;
     let server = serve(&format!("agent \"coder\" {{\nurl = \"{}\"\nmax_queued = 0\n}}", gate.url)).await;
@@ -184,6 +205,9 @@ async fn metrics_count_by_lane_and_a_trace_goes_through() {
         "laneway_rejected_total{lane=\"agent:coder\",code=\"AT_CAPACITY\"} 1",
         "laneway_run_seconds_count{lane=\"agent:coder\"} 1",
         "laneway_stale_total 0",
+        "# TYPE laneway_run_seconds histogram",
+        "laneway_wait_seconds_bucket{lane=\"agent:coder\",le=\"4194.304\"} 1",
+        "laneway_wait_seconds_bucket{lane=\"agent:coder\",le=\"+Inf\"} 1",
     ] {
         assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
     }

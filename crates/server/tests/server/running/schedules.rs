@@ -296,3 +296,31 @@ async fn a_schedule_is_fired_by_a_server_that_knows_its_agent() {
         runs(&knows, "s").await.into_iter().filter(|run| run["status"] == "failed").collect();
     assert_eq!(failed, Vec::<Value>::new());
 }
+
+#[tokio::test]
+async fn a_schedule_has_an_owner_and_a_waiting_firing_says_so() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"coder\" {{ url = \"{}\" }}", gate.url)).await;
+    let user = json!({"id": "u-7", "email": "ann@example.org"});
+    let new = json!({"name": "s", "cron": "0 0 1 1 *", "agent": "coder", "message": "go", "user": user});
+    assert_eq!(server.post("/api/schedules", new).await.status, 201);
+    let found = server.get("/api/schedules/s").await;
+    assert_eq!((found.status, &found.json()["user"]), (200, &user));
+    assert_eq!(server.get("/api/schedules/t").await.status, 404);
+    let first = server.post("/api/schedules/s/run", json!(null)).await.json();
+    assert_eq!(first["status"], "running");
+    assert_eq!(gate.arrival().await["user"], user);
+    let second = server.post("/api/schedules/s/run", json!(null)).await.json();
+    assert_eq!(second["status"], "queued");
+    let status = async |index: usize| runs(&server, "s").await[index]["status"].clone();
+    assert_eq!((status(0).await, status(1).await), (json!("queued"), json!("running")));
+    assert_eq!(server.get("/api/schedules/s").await.json()["last_run"]["status"], "queued");
+    let queue = server.get("/api/agents/coder/queue").await.json();
+    assert_eq!(queue["queued_executions"][0]["source_user_id"], "u-7");
+    gate.let_go(2);
+    server.until_numbers((0, 0)).await;
+    until("both are written", async || status(0).await == "completed" && status(1).await == "completed")
+        .await;
+    let mine = json!({"user": {"id": "u-8"}});
+    assert_eq!(server.send("PATCH", "/api/schedules/s", mine).await.json()["user"], json!({"id": "u-8"}));
+}

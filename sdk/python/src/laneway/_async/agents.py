@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, AsyncGenerator, Generator, Mapping
 
-from .._options import TurnOptions, split
+from .._options import AgentOptions, TurnOptions, split
 from ..types import AcceptedTurn, AgentView, ChatAnswer, ClearedQueue, QueueView, ReleasedQueue
 from ..events import Event
 from .transport import AsyncTransport, path_of
@@ -84,6 +84,19 @@ class AsyncAgent:
     async def task(self, message: str, **how: Unpack[TurnOptions]) -> ChatAnswer:
         """Runs a task without a session, in parallel with others, and returns the answer."""
         return await self._turn("task", message, how).answer()
+
+    async def create(self, **settings: Unpack[AgentOptions]) -> AgentView:
+        """Creates the agent, which all replicas know, also after a restart. It needs one of `url`, `external` and `echo`."""
+        body = {"name": self.name, **settings}
+        return await self._transport.read(AgentView, "POST", path_of("agents"), body=body)
+
+    async def change(self, **settings: Unpack[AgentOptions]) -> AgentView:
+        """Changes the given settings of an agent that `create` made, and keeps the others. `None` removes a setting."""
+        return await self._transport.read(AgentView, "PATCH", path_of("agents", self.name), body=settings)
+
+    async def remove(self) -> None:
+        """Removes an agent that `create` made. Its waiting tasks are cancelled, and its running turns may end."""
+        await self._transport.send("DELETE", path_of("agents", self.name))
 
     async def get(self) -> AgentView:
         """The state of the agent."""

@@ -287,9 +287,13 @@ class AsyncClient:
         )
 
     async def queue_metrics(self) -> QueueMetrics:
-        """Counters of all lanes, and percentiles of the times of waits and attempts."""
+        """Counters of all lanes, and percentiles of the times of waits and attempts.
+
+        The lanes of many sessions are counted together under their pattern, such as `session:*/query`.
+        """
         status = await self.status()
-        lanes = {lane.lane: lane async for lane in self.lanes()}
+        listed = self.transport.pages(LaneNumbers, path_of("lanes"), {"patterns": "true"})
+        lanes = {lane.lane: lane async for lane in listed}
         return QueueMetrics(status.running, status.waiting, status.max_concurrent, lanes)
 
     async def dead_letters(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._options import LaneOptions
-from ..types import CancelManyAnswer, LaneNumbers
+from ..types import CancelManyAnswer, LaneNumbers, ReleasedLane
 from .transport import AsyncTransport, path_of
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ class AsyncLane:
     async def drain(self) -> LaneNumbers:
         """Accepts no further tasks. Accepted tasks still run."""
         return await self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "drain"))
+
+    async def release(self) -> ReleasedLane:
+        """Frees the slots of running attempts. They may still run, but the server refuses their reports."""
+        return await self._transport.read(ReleasedLane, "POST", path_of("lanes", self.name, "release"))
 
     async def clear(self) -> int:
         """Cancels all waiting tasks. Returns their number."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generator, Mapping
 
-from .._options import TurnOptions, split
+from .._options import AgentOptions, TurnOptions, split
 from ..types import AcceptedTurn, AgentView, ChatAnswer, ClearedQueue, QueueView, ReleasedQueue
 from ..events import Event
 from .transport import Transport, path_of
@@ -69,6 +69,19 @@ class Agent:
     def task(self, message: str, **how: Unpack[TurnOptions]) -> ChatAnswer:
         """Runs a task without a session, in parallel with others, and returns the answer."""
         return self._turn("task", message, how).answer()
+
+    def create(self, **settings: Unpack[AgentOptions]) -> AgentView:
+        """Creates the agent, which all replicas know, also after a restart. It needs one of `url`, `external` and `echo`."""
+        body = {"name": self.name, **settings}
+        return self._transport.read(AgentView, "POST", path_of("agents"), body=body)
+
+    def change(self, **settings: Unpack[AgentOptions]) -> AgentView:
+        """Changes the given settings of an agent that `create` made, and keeps the others. `None` removes a setting."""
+        return self._transport.read(AgentView, "PATCH", path_of("agents", self.name), body=settings)
+
+    def remove(self) -> None:
+        """Removes an agent that `create` made. Its waiting tasks are cancelled, and its running turns may end."""
+        self._transport.send("DELETE", path_of("agents", self.name))
 
     def get(self) -> AgentView:
         """The state of the agent."""

@@ -246,7 +246,9 @@ class Client:
     ) -> LaneNumbers:
         """Sets what runs the tasks of a lane from now on: `internal`, `external` or `hybrid`.
 
-        A tool lane (`control`, `query`, `execute`, `generate`) means that of `session`, or that of all sessions.
+        A tool lane (`control`, `query`, `execute`, `generate`) means that of `session`, or that of all sessions. The other
+        settings of the lane stay. A task of an external tool lane ends when it waits or runs longer than `timeout_ms`
+        (60 s by default).
         """
         name = lane
         if session is not None or lane in TOOL_LANES:
@@ -287,9 +289,13 @@ class Client:
         )
 
     def queue_metrics(self) -> QueueMetrics:
-        """Counters of all lanes, and percentiles of the times of waits and attempts."""
+        """Counters of all lanes, and percentiles of the times of waits and attempts.
+
+        The lanes of many sessions are counted together under their pattern, such as `session:*/query`.
+        """
         status = self.status()
-        lanes = {lane.lane: lane for lane in self.lanes()}
+        listed = self.transport.pages(LaneNumbers, path_of("lanes"), {"patterns": "true"})
+        lanes = {lane.lane: lane for lane in listed}
         return QueueMetrics(status.running, status.waiting, status.max_concurrent, lanes)
 
     def dead_letters(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._options import LaneOptions
-from ..types import CancelManyAnswer, LaneNumbers
+from ..types import CancelManyAnswer, LaneNumbers, ReleasedLane
 from .transport import Transport, path_of
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ class Lane:
     def drain(self) -> LaneNumbers:
         """Accepts no further tasks. Accepted tasks still run."""
         return self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "drain"))
+
+    def release(self) -> ReleasedLane:
+        """Frees the slots of running attempts. They may still run, but the server refuses their reports."""
+        return self._transport.read(ReleasedLane, "POST", path_of("lanes", self.name, "release"))
 
     def clear(self) -> int:
         """Cancels all waiting tasks. Returns their number."""

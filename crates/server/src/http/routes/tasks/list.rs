@@ -10,10 +10,13 @@ use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
 use crate::http::error::{ApiError, ApiJson, ApiResult};
-use crate::http::extract::Query;
+use crate::http::extract::{Query, task_id};
 use crate::http::paging::{bad_cursor, page_size};
 use crate::http::routes::tasks::{parent, selector};
 use crate::service::task_view;
+
+/// The largest page with payloads, each of which may be as long as a body.
+const WITH_PAYLOADS_MAX: usize = 50;
 
 /// Which tasks to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -32,6 +35,8 @@ pub(crate) struct TasksQuery {
     group: Option<String>,
     /// Tasks that this task submitted.
     parent: Option<String>,
+    /// Whether the items have their payloads. Such a page has at most 50 items.
+    payload: bool,
     /// The largest number of items on the page. Default 50, at most 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
@@ -71,7 +76,22 @@ impl Cursor {
 )]
 pub(crate) async fn list(State(app): Shared, Query(query): Query<TasksQuery>) -> ApiJson<Page<TaskView>> {
     let max = page_size(query.limit)?;
-    let wanted = TaskFilter::of(&query)?;
+    if !query.payload {
+        return page_of(&app, &query, max).await.map(Json);
+    }
+    if query.limit.is_some_and(|limit| limit > WITH_PAYLOADS_MAX) {
+        return Err(ApiError::invalid(format!("limit must be at most {WITH_PAYLOADS_MAX} with payload")));
+    }
+    let mut page = page_of(&app, &query, max.min(WITH_PAYLOADS_MAX)).await?;
+    for item in &mut page.items {
+        let record = app.handle.record(task_id(&item.id)?).await?;
+        item.payload = Some(task_view::json(record.and_then(|record| record.payload).as_deref()));
+    }
+    Ok(Json(page))
+}
+
+async fn page_of(app: &App, query: &TasksQuery, max: usize) -> ApiResult<Page<TaskView>> {
+    let wanted = TaskFilter::of(query)?;
     let mut items = Vec::new();
     let mut cursor = Some(Cursor::read(query.cursor.as_deref())?);
     if let Some(lane) = wanted.line_of() {
@@ -80,7 +100,7 @@ pub(crate) async fn list(State(app): Shared, Query(query): Query<TasksQuery>) ->
             Some(Cursor::Live(0)) => 0,
             _ => return Err(bad_cursor()),
         };
-        return line(&app, lane, from, max).await;
+        return line(app, lane, from, max).await;
     }
     if let Some(Cursor::Live(from)) = cursor {
         cursor = None;
@@ -119,7 +139,7 @@ pub(crate) async fn list(State(app): Shared, Query(query): Query<TasksQuery>) ->
 }
 
 /// The tasks that wait in a lane, in order.
-async fn line(app: &App, lane: LaneName, from: usize, max: usize) -> ApiJson<Page<TaskView>> {
+async fn line(app: &App, lane: LaneName, from: usize, max: usize) -> ApiResult<Page<TaskView>> {
     let look = move |lanes: &Scheduler| {
         let (line, next) = lanes.line_in(&lane, from, max);
         let view = |(view, place): InLine| TaskView {
@@ -132,8 +152,8 @@ async fn line(app: &App, lane: LaneName, from: usize, max: usize) -> ApiJson<Pag
     Ok(page(items, next.map(|place| format!("p-{place}"))))
 }
 
-fn page(items: Vec<TaskView>, next_cursor: Option<String>) -> Json<Page<TaskView>> {
-    Json(Page { items, next_cursor })
+fn page(items: Vec<TaskView>, next_cursor: Option<String>) -> Page<TaskView> {
+    Page { items, next_cursor }
 }
 
 #[derive(Clone, Copy)]

@@ -198,7 +198,12 @@ pub(crate) async fn external_tasks(
             kind: view.kind.to_string(),
             payload: task_view::payload_of(&app.handle, view.payload).await?,
             timeout_ms: view.timeout.map(|length| length.0),
-            remaining_ms: view.wait_until.into_iter().chain(view.deadline).min().map(|until| until.since(now).0),
+            remaining_ms: view
+                .wait_until
+                .into_iter()
+                .chain(view.deadline)
+                .min()
+                .map(|until| until.since(now).0),
             attempt: view.attempts + 1,
         });
     }

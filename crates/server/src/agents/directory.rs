@@ -1,0 +1,144 @@
+//! The agents that the server knows: those of the configuration file, and those that the API has created. The log keeps
+//! the latter as notes, so all replicas know them, also after a restart.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use laneway_config::{Config, Runner};
+use laneway_core::{Event, Note, Scheduler};
+use serde_json::{Map, Value};
+
+use crate::http::error::{ApiError, ApiResult};
+
+/// The prefix of the keys. A name has no line breaks.
+const CREATED: &str = "agent made\n";
+/// How many agents the API can create.
+pub(crate) const CREATED_MAX: usize = 1000;
+
+/// The longest text about a wrong setting.
+const ERROR_CHARS_MAX: usize = 500;
+
+/// An agent that was created through the API; `None` removes it.
+pub(crate) fn note(name: &str, block: Option<Arc<str>>) -> Note {
+    (format!("{CREATED}{name}").into(), block)
+}
+
+pub(crate) struct Directory {
+    /// The configuration in force: the file, and the agents that the API has created.
+    config: Arc<ArcSwap<Config>>,
+    known: Mutex<Known>,
+    /// Held while agents or the file change, so that the settings of their lanes follow in the same order.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+}
+
+struct Known {
+    file: Arc<Config>,
+    /// What the API was given for each of its agents, by name.
+    created: BTreeMap<String, Arc<str>>,
+}
+
+impl Directory {
+    pub(crate) fn new(config: Arc<ArcSwap<Config>>) -> Directory {
+        let known = Known { file: config.load_full(), created: BTreeMap::new() };
+        Directory { config, known: Mutex::new(known), changing: tokio::sync::Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces all agents of the API by those in the notes.
+    pub(crate) fn load(&self, lanes: &Scheduler) {
+        let mut known = self.known();
+        let named = |(key, text): (&Arc<str>, &Arc<str>)| Some((name_in(key)?.to_owned(), Arc::clone(text)));
+        known.created = lanes.notes(CREATED).filter_map(named).collect();
+        self.config.store(Arc::new(known.merged()));
+    }
+
+    /// Follows an event. Returns whether it changed an agent.
+    pub(crate) fn follow(&self, event: &Event) -> bool {
+        let Event::Noted { changes } = event else { return false };
+        let mut changes = changes.iter().filter_map(|(key, text)| Some((name_in(key)?, text))).peekable();
+        if changes.peek().is_none() {
+            return false;
+        }
+        let mut known = self.known();
+        for (name, text) in changes {
+            match text {
+                Some(text) => known.created.insert(name.to_owned(), Arc::clone(text)),
+                None => known.created.remove(name),
+            };
+        }
+        self.config.store(Arc::new(known.merged()));
+        true
+    }
+
+    /// What holds if this is the configuration file.
+    pub(crate) fn with_file(&self, file: Config) -> (Arc<Config>, Config) {
+        let file = Arc::new(file);
+        let known = Known { file: Arc::clone(&file), created: self.known().created.clone() };
+        (file, known.merged())
+    }
+
+    /// Takes over a configuration file.
+    pub(crate) fn set_file(&self, file: Arc<Config>) {
+        let mut known = self.known();
+        known.file = file;
+        self.config.store(Arc::new(known.merged()));
+    }
+
+    /// What the API was given for an agent; `None` for an agent of the file.
+    pub(crate) fn created(&self, name: &str) -> Option<Arc<str>> {
+        self.known().created.get(name).cloned()
+    }
+
+    pub(crate) fn is_in_file(&self, name: &str) -> bool {
+        self.known().file.agent(name).is_some()
+    }
+
+    /// Where an agent comes from: `file` or `api`.
+    pub(crate) fn origin(&self, name: &str) -> &'static str {
+        if self.is_in_file(name) { "file" } else { "api" }
+    }
+
+    pub(crate) fn created_count(&self) -> usize {
+        self.known().created.len()
+    }
+
+    /// Checks what the API was given for an agent, and returns it as a note keeps it.
+    pub(crate) fn check(&self, name: &str, block: &Map<String, Value>) -> ApiResult<Arc<str>> {
+        let text = serde_json::to_string(block).unwrap_or_default();
+        let mut config = (*self.known().file).clone();
+        config.add_agent(name, &text).map_err(|errors| {
+            let sentences: Vec<String> = errors.iter().map(|error| error.problem.to_string()).collect();
+            let sentences = sentences.join("; ");
+            ApiError::invalid(
+                sentences.chars().filter(|char| !char.is_control()).take(ERROR_CHARS_MAX).collect::<String>(),
+            )
+        })?;
+        match config.agent(name).map(|agent| &agent.runner) {
+            Some(Runner::Program(_)) => Err(ApiError::invalid(
+                "an agent with a command must be in the configuration file; the API takes url, external or echo",
+            )),
+            _ => Ok(text.into()),
+        }
+    }
+}
+
+impl Known {
+    /// The file with the agents of the API. An agent of the file hides one of the API with the same name.
+    fn merged(&self) -> Config {
+        let mut config = (*self.file).clone();
+        for (name, block) in self.created.iter().filter(|(name, _)| self.file.agent(name).is_none()) {
+            if let Err(errors) = config.add_agent(name, block) {
+                tracing::warn!(agent = name, %errors, "an agent of the API does not fit the configuration file");
+            }
+        }
+        config
+    }
+}
+
+fn name_in(key: &str) -> Option<&str> {
+    key.strip_prefix(CREATED)
+}
