@@ -25,6 +25,7 @@ pages! {
     the_reference "../../docs/reference/cli.md"
     looking "tests/verbs/looking.md"
     tasks_and_cancelling "tests/verbs/tasks.md"
+    agents "tests/verbs/agents.md"
     lanes "tests/verbs/lanes.md"
     conversations "tests/verbs/conversations.md"
     dead_letters "tests/verbs/dead-letters.md"

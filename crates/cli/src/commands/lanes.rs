@@ -36,6 +36,8 @@ pub(crate) async fn run(verb: Lanes) -> Result<(), CliError> {
             let answer = client.release_lane(&lane).await?;
             return if is_json {
                 output::json(&answer)
+            } else if answer.released.is_empty() {
+                output::line("No task has a slot in the lane.")
             } else {
                 let tasks = format::counted(answer.released.len() as u64, "task");
                 output::line(&format!("Took the slots of {tasks}. {}", answer.warning))
