@@ -64,6 +64,8 @@ export interface AgentView {
   max_queued: number;
   /** Its name. */
   name: string;
+  /** Where it comes from: `file` or `api`. */
+  origin?: string;
   /** What answers its turns: `command`, `url`, `external` or `echo`. */
   runner: string;
   /** The number of running turns. */
@@ -485,6 +487,8 @@ export interface EndedEvent {
 
 /** A turn in an agent's queue. */
 export interface Execution {
+  /** The agent. */
+  agent_name?: string;
   /** The priority with the boosts of waiting and of the deadline. */
   effective_priority: number;
   /** The task. */
@@ -855,7 +859,7 @@ export interface MessageRequest {
   mode?: string | null;
   /** What happens if that turn has ended or takes no steering: `followup` (the default), `reject` or `drop`. */
   otherwise?: string | null;
-  /** The permissions of the sender. */
+  /** The permissions of the sender. Directives such as `/stop` count only with `queue` among them. Without this field, the token decides: it needs the scope `admin`. */
   permissions?: string[] | null;
   /** The id of the sender. */
   sender?: string | null;
@@ -913,6 +917,8 @@ export interface NewSchedule {
   session?: string | null;
   /** The time zone. Default `UTC`. */
   timezone?: string | null;
+  /** The person on whose behalf its turns run. Default: the subject of the token. Another person needs a token that may speak for others. */
+  user?: UserRef | null;
 }
 
 /** A token to create. */
@@ -945,6 +951,8 @@ export interface Percentiles {
   p50_ms?: number | null;
   /** The 90th percentile. */
   p90_ms?: number | null;
+  /** 95 %. */
+  p95_ms?: number | null;
   /** The 99th percentile. */
   p99_ms?: number | null;
 }
@@ -1077,6 +1085,18 @@ export interface RedriveAnswer {
   tasks: string[];
 }
 
+/** The result of releasing a lane by force. */
+export interface ReleasedLane {
+  /** The lane. */
+  lane: string;
+  /** The tasks that lost their slots. */
+  released: string[];
+  /** A warning that the old attempts may still run. */
+  warning: string;
+  /** Whether a task was running. */
+  was_running: boolean;
+}
+
 /** The result of releasing an agent by force. */
 export interface ReleasedQueue {
   /** The agent. */
@@ -1137,6 +1157,8 @@ export interface ScheduleChange {
   session?: string | null;
   /** The time zone. */
   timezone?: string | null;
+  /** The person on whose behalf its turns run. */
+  user?: UserRef | null;
 }
 
 /** A schedule fired. */
@@ -1195,6 +1217,8 @@ export interface ScheduleView {
   session?: string | null;
   /** The time zone. */
   timezone: string;
+  /** The person on whose behalf its turns run. */
+  user?: UserRef | null;
   /** The times in words. */
   words?: string | null;
 }

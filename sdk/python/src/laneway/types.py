@@ -99,6 +99,8 @@ class AgentView:
     """The number of waiting tasks."""
     max_concurrency: Union[int, None] = None
     """The largest number of tasks that run at once."""
+    origin: Union[str, None] = None
+    """Where it comes from: `file` or `api`."""
 
 
 @dataclass(frozen=True)
@@ -592,6 +594,8 @@ class Execution:
     """The source of the task: `user`, `schedule`, `agent` or `background`."""
     status: str
     """`queued`, `running` or `retrying`."""
+    agent_name: Union[str, None] = None
+    """The agent."""
     position: Union[int, None] = None
     """The position in the home lane, counted from one."""
     source_agent: Union[str, None] = None
@@ -1000,7 +1004,7 @@ class MessageRequest(_MessageRequest, total=False):
     otherwise: Union[str, None]
     """What happens if that turn has ended or takes no steering: `followup` (the default), `reject` or `drop`."""
     permissions: Union[list[str], None]
-    """The permissions of the sender."""
+    """The permissions of the sender. Directives such as `/stop` count only with `queue` among them. Without this field, the token decides: it needs the scope `admin`."""
     sender: Union[str, None]
     """The id of the sender."""
     sender_name: Union[str, None]
@@ -1062,6 +1066,8 @@ class NewSchedule(_NewSchedule, total=False):
     """The session. Default: the agent's own session."""
     timezone: Union[str, None]
     """The time zone. Default `UTC`."""
+    user: Union[UserRef, None]
+    """The person on whose behalf its turns run. Default: the subject of the token. Another person needs a token that may speak for others."""
 
 
 class _NewToken(TypedDict):
@@ -1102,6 +1108,8 @@ class Percentiles:
     """The median."""
     p90_ms: Union[int, None] = None
     """The 90th percentile."""
+    p95_ms: Union[int, None] = None
+    """95 %."""
     p99_ms: Union[int, None] = None
     """The 99th percentile."""
 
@@ -1249,6 +1257,20 @@ class RedriveAnswer:
 
 
 @dataclass(frozen=True)
+class ReleasedLane:
+    """The result of releasing a lane by force."""
+
+    lane: str
+    """The lane."""
+    released: list[str]
+    """The tasks that lost their slots."""
+    warning: str
+    """A warning that the old attempts may still run."""
+    was_running: bool
+    """Whether a task was running."""
+
+
+@dataclass(frozen=True)
 class ReleasedQueue:
     """The result of releasing an agent by force."""
 
@@ -1314,6 +1336,8 @@ class ScheduleChange(TypedDict, total=False):
     """The session."""
     timezone: Union[str, None]
     """The time zone."""
+    user: Union[UserRef, None]
+    """The person on whose behalf its turns run."""
 
 
 @dataclass(frozen=True)
@@ -1378,6 +1402,8 @@ class ScheduleView:
     """The last firing."""
     session: Union[str, None] = None
     """The session."""
+    user: Union[UserRef, None] = None
+    """The person on whose behalf its turns run."""
     words: Union[str, None] = None
     """The times in words."""
 

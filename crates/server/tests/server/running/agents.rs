@@ -87,7 +87,7 @@ async fn wrong_agents_are_refused_with_what_would_be_right() {
     let changed = server.send("PATCH", "/api/agents/fixed", json!({"max_queued": 1})).await;
     assert!(changed.status == 400 && changed.text.contains("configuration file"), "{changed:?}");
     assert_eq!(server.send("DELETE", "/api/agents/fixed", json!(null)).await.status, 400);
-    assert_eq!(server.send("DELETE", "/api/agents/nobody", json!(null)).await.status, 404);
+    assert_eq!(server.send("DELETE", "/api/agents/unknown", json!(null)).await.status, 404);
 }
 
 #[tokio::test]
