@@ -42,6 +42,8 @@ export class Worker {
   readonly #running = new Set<Promise<void>>();
   readonly #draining = new AbortController();
   readonly #over = new AbortController();
+  // Node warns of many listeners to one signal.
+  readonly #letGo = new Set<() => void>();
   readonly #options: Required<Omit<WorkerOptions, "leaseMs" | "name">> & { leaseMs: number | undefined };
 
   constructor(
@@ -52,6 +54,7 @@ export class Worker {
     if (!(pollMs >= 100 && pollMs <= 60_000)) throw new RangeError("pollMs must be from 100 to 60 000");
     this.name = name ?? `worker-${crypto.randomUUID()}`;
     this.#options = { lanes, concurrency, leaseMs, graceMs, pollMs, log };
+    this.#over.signal.addEventListener("abort", () => this.#letGo.forEach((letGo) => letGo()), { once: true });
   }
 
   /**
@@ -190,7 +193,7 @@ export class Worker {
       lease.drop();
       mine.stop.abort(new LeaseLost("the worker ends"));
     };
-    this.#over.signal.addEventListener("abort", letGo, { once: true });
+    this.#letGo.add(letGo);
     const outcome = await settled(run, mine);
     hasEnded = true;
     if (!isLost && mine.hasOutput) {
@@ -202,7 +205,7 @@ export class Worker {
       late.abort();
     }
     if (!isLost) await this.#report(task, lease, { ...outcome, ...mine.unnamed() });
-    this.#over.signal.removeEventListener("abort", letGo);
+    this.#letGo.delete(letGo);
     lease.drop();
   }
 

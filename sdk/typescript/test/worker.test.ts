@@ -205,6 +205,29 @@ test("a repeated offer is taken once and confirmed until the server answers", ()
   assert.deepEqual(run.steered(), []);
 });
 
+test("a worker runs many attempts without a warning of Node", async (t) => {
+  const warnings: Error[] = [];
+  const warned = (warning: Error) => void warnings.push(warning);
+  process.on("warning", warned);
+  t.after(() => process.off("warning", warned));
+  const lanes = [fresh("many")];
+  await client.lane(lanes[0]!).change({ max_concurrency: 12, handler: "external" });
+  const worker = new Worker(client, { pollMs: 100, lanes, concurrency: 12 });
+  let [inside, open] = [0, () => {}];
+  const all = new Promise<void>((resolve) => (open = resolve));
+  worker.handler("many", async () => {
+    // Each attempt waits until all run.
+    if (++inside === 12) open();
+    await all;
+  });
+  const running = start(t, worker);
+  const tasks = await Promise.all(Array.from({ length: 12 }, () => client.submit("many", null, { lanes })));
+  for (const { id } of tasks) assert.equal((await client.wait(id)).status, "completed");
+  worker.drain();
+  await running;
+  assert.deepEqual(warnings, []);
+});
+
 test("watchers get the output of a handler that runs all kinds", async (t) => {
   const worker = new Worker(client, { pollMs: 100, lanes: ["agent:outside", "external"] });
   worker.handler("known", () => "its own");
