@@ -101,6 +101,7 @@ scenarios! {
         weights_divide_the_grants
     }
     parents {
+        a_budget_bounds_the_children_of_each_parent
         a_chain_has_at_most_eight_tasks
         a_chain_through_two_lanes_and_back
         a_child_borrows_the_slot_of_its_parent
@@ -166,6 +167,7 @@ scenarios! {
         a_message_steers_the_running_turn
         a_new_attempt_gets_the_messages_again
         a_summary_turn_has_a_place_and_permissions
+        a_waiting_message_is_promoted_or_a_pending_one_withdrawn
         late_messages_keep_their_order
         messages_stay_on_offer_until_taken
         other_places_and_permissions_do_not_steer

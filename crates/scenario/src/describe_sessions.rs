@@ -67,6 +67,11 @@ impl Describer {
                 describe("moved", format!("{} {before}", self.message(*message)), Tone::Waiting)
             }
             SessionDelta::Hastened { message } => describe("hastened", self.message(*message), Tone::Waiting),
+            SessionDelta::Promoted { message, turn } => describe(
+                "promoted",
+                format!("{} into {}", self.message(*message), self.name(*turn)),
+                Tone::Waiting,
+            ),
             SessionDelta::SummaryDropped => {
                 describe("forgot", format!("what was dropped in {session}"), Tone::Lane)
             }

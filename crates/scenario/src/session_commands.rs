@@ -164,6 +164,7 @@ pub(crate) fn message_command(
     let message_id = message(&words.need("the message")?, names)?;
     match command {
         "withdraw" => one(SessionCommand::Withdraw { message: message_id }),
+        "promote" => one(SessionCommand::Promote { message: message_id }),
         "send-now" => one(SessionCommand::SendNow { message: message_id }),
         "resend" => {
             if !words.next_is("as") {

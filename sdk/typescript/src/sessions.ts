@@ -59,7 +59,7 @@ export class Session {
     return this.#read(["messages", message], options);
   }
 
-  /** Withdraws a waiting message. */
+  /** Withdraws a waiting message, also one that waits for the running turn to take it. */
   withdraw(message: string, options: CallOptions = {}): Promise<void> {
     return this.#read(["messages", message], { ...options, method: "DELETE" });
   }
@@ -68,6 +68,11 @@ export class Session {
   move(message: string, before?: string, options: CallOptions = {}): Promise<void> {
     const body = before === undefined ? {} : { before };
     return this.#read(["messages", message, "move"], { ...options, method: "POST", body });
+  }
+
+  /** Passes a waiting message into the running turn. */
+  promote(message: string, options: CallOptions = {}): Promise<MessageAnswer> {
+    return this.#read(["messages", message, "promote"], { ...options, method: "POST" });
   }
 
   /** Moves a waiting message to the front. */

@@ -59,6 +59,11 @@ impl Client {
         self.post(["api", "sessions", key, "messages", id, "move"], &body).await
     }
 
+    /// Passes a waiting message into the running turn.
+    pub async fn promote(&self, key: &str, id: &str) -> Result<MessageAnswer, Error> {
+        self.call(Method::POST, ["api", "sessions", key, "messages", id, "promote"]).send().await
+    }
+
     /// Makes a message the next turn.
     pub async fn send_now(&self, key: &str, id: &str) -> Result<(), Error> {
         self.call(Method::POST, ["api", "sessions", key, "messages", id, "send-now"]).send().await

@@ -106,6 +106,11 @@ impl LaneName {
         LaneName::new(format!("task:{name}"))
     }
 
+    /// The lane of the agents' turns and tasks that a running task has asked for.
+    pub(crate) fn children(parent: crate::api::ids::TaskId) -> LaneName {
+        LaneName(format!("children:{parent}").into())
+    }
+
     /// The lane of one sort of tool calls of the session `key`.
     pub fn tool(key: &str, lane: crate::ToolLane) -> Result<LaneName, NameError> {
         LaneName::new(format!("{}/{}", LaneName::session(key)?, lane.as_str()))

@@ -49,6 +49,11 @@ pub enum SessionCommand {
         /// Which one.
         message: MessageId,
     },
+    /// Pass a waiting message into the running turn. Answers [`Reply::Message`](crate::Reply::Message).
+    Promote {
+        /// Which one.
+        message: MessageId,
+    },
     /// Send a parked message once more, as a new one. Answers [`Reply::Message`](crate::Reply::Message).
     Resend {
         /// Which one.
@@ -220,6 +225,13 @@ pub enum SessionDelta {
         message: MessageId,
         /// The new message with its text; none: it was thrown away.
         again: Option<MessageId>,
+    },
+    /// A waiting message is for the running turn instead.
+    Promoted {
+        /// Which one.
+        message: MessageId,
+        /// Which turn.
+        turn: TaskId,
     },
 }
 

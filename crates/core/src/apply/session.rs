@@ -62,6 +62,13 @@ impl Scheduler {
                     session.waiting.push_front(next);
                 }
             }
+            SessionDelta::Promoted { message, turn } => {
+                let session = &mut self.state.sessions[idx];
+                if let Some(message) = session.place_of(*message).and_then(|at| session.waiting.remove(at)) {
+                    let steered = Steered { message, is_copy: false, fence: None };
+                    self.turn_entry(idx, *turn).extras.pending.push(steered);
+                }
+            }
             SessionDelta::SummaryDropped => self.state.sessions[idx].extras.overflows.clear(),
             SessionDelta::Renewed => self.state.sessions[idx].extras.fresh = true,
             SessionDelta::Answered { message, message_id, place, reply } => {

@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use crate::api::command::{Reply, ToolBatch, ToolLane};
 use crate::api::event::Event;
 use crate::api::ids::TaskId;
-use crate::api::lane_settings::{Handler, Settings};
+use crate::api::lane_settings::{Family, Handler, Settings};
 use crate::api::name::{GLOBAL, LaneName, MAIN};
 use crate::api::rejection::{BadTask, LaneFull, Rejection};
-use crate::api::task_spec::{CHAIN_DEPTH_MAX, TaskSpec};
+use crate::api::task_spec::{CHAIN_DEPTH_MAX, LANES_PER_TASK_MAX, TaskSpec};
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
 use crate::state::lane::LaneIdx;
@@ -35,7 +35,7 @@ impl Step<'_> {
         if let Some(reply) = self.join_earlier(&spec)? {
             return Ok(reply);
         }
-        let submitted = self.admit(task, spec)?;
+        let submitted = self.admit(task, self.within_budget(spec))?;
         self.begin_turns_before(&submitted);
         self.emit(submitted);
         Ok(Reply::Accepted { task, joined: false })
@@ -107,6 +107,19 @@ struct Admission {
 }
 
 impl Scheduler {
+    /// Adds the lane of its parent's children to the turn or task of an agent, if a block such as `children:*` sets a limit.
+    fn within_budget(&self, mut spec: Box<TaskSpec>) -> Box<TaskSpec> {
+        let Some(parent) = spec.parent else { return spec };
+        let home = spec.lanes.first().map(Family::of);
+        let budget = LaneName::children(parent.task);
+        let is_bounded =
+            matches!(home, Some(Family::Agent | Family::Task)) && self.state.lane_config.has_block(&budget);
+        if is_bounded && spec.lanes.len() < LANES_PER_TASK_MAX && !spec.lanes.contains(&budget) {
+            spec.lanes.push(budget);
+        }
+        spec
+    }
+
     /// Why a submission finds no room at `now`. `None`: it finds room, is refused for another reason, or only a step can tell.
     pub fn lane_full_for(&self, now: Timestamp, task: TaskId, spec: &TaskSpec) -> Option<Rejection> {
         let is_due = self.next_wakeup().is_some_and(|at| at <= now);

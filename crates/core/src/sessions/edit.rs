@@ -28,6 +28,7 @@ impl Step<'_> {
             SessionCommand::Withdraw { message } => self.withdraw(message),
             SessionCommand::Move { message, before } => self.move_message(message, before),
             SessionCommand::SendNow { message } => self.send_now(message),
+            SessionCommand::Promote { message } => self.promote(message),
             SessionCommand::Resend { message, again } => self.resend(message, again),
             SessionCommand::Clear { session } => self.clear_session(&session),
             SessionCommand::Interrupt { session } => self.interrupt_session(&session),
@@ -132,14 +133,19 @@ impl Step<'_> {
         }
     }
 
-    /// Takes back a message that waits, alone or in a turn that has not started.
+    /// Takes back a message that waits: alone, in a turn that has not started, or for a running turn to take it.
     fn withdraw(&mut self, message: MessageId) -> Result<Reply, Rejection> {
         let reason = CancelReason::Caller;
         let (session, turn) = match self.state.sessions.session_with(message) {
             None => return self.throw_away(message),
             Some(session) => (session, self.state.sessions[session].turn_of(message)),
         };
+        let is_pending =
+            |turn: &Turn| turn.extras.pending.iter().any(|steered| steered.message.id == message);
         match turn {
+            Some(turn) if is_pending(turn) => {
+                self.end_message(session, message, MessageEnd::Cancelled { reason });
+            }
             Some(turn) if !self.has_not_started(turn) => return Err(Rejection::MessageInTurn { message }),
             // A turn with nothing left to answer does not run.
             Some(turn) if turn.own().count() == 1 && turn.extras.summary.is_none() => {
@@ -239,7 +245,7 @@ impl Scheduler {
     }
 
     /// The session and place of a message that waits.
-    fn waiting_message(&self, message: MessageId) -> Result<SessionIdx, Rejection> {
+    pub(super) fn waiting_message(&self, message: MessageId) -> Result<SessionIdx, Rejection> {
         match self.state.sessions.session_with(message) {
             None => Err(Rejection::NoSuchMessage { message }),
             Some(session) if self.state.sessions[session].place_of(message).is_none() => {

@@ -431,6 +431,8 @@ pub enum BadMessage {
     NoSession,
     /// The message to move before does not wait in the same session.
     Before,
+    /// No running turn can take the message.
+    NotSteerable,
     /// The message to send again has not ended: it waits, or is in a turn.
     NotParked,
 }
@@ -449,6 +451,12 @@ impl fmt::Display for BadMessage {
             BadMessage::Queue(beyond) => beyond.fmt(f),
             BadMessage::NoSession => write!(f, "the task names no session"),
             BadMessage::Before => write!(f, "the message to move before waits in no such session"),
+            BadMessage::NotSteerable => {
+                write!(
+                    f,
+                    "no running turn takes this message: it must take steering, have room, and answer the same place"
+                )
+            }
             BadMessage::NotParked => write!(f, "the message is not parked: it waits or is in a turn"),
         }
     }

@@ -7,9 +7,10 @@ use crate::api::name::LaneName;
 use crate::api::rejection::Rejection;
 use crate::api::session_command::{SendOutcome, SessionDelta, SessionEvent, TurnMessage, Way};
 use crate::scheduler::Scheduler;
-use crate::sessions::message::{BadMessage, Incoming, MessageId};
+use crate::sessions::message::{Address, BadMessage, Incoming, MessageId};
 use crate::sessions::queue_mode::Mode;
 use crate::sessions::send::{address, reply};
+use crate::sessions::table::SessionIdx;
 use crate::state::lane::LaneIdx;
 use crate::state::task::{Phase, TaskIdx};
 use crate::step::Step;
@@ -34,6 +35,15 @@ impl Step<'_> {
             self.state.sessions[session].place_of(incoming.id).map(|at| at as u32 + 1)
         });
         Ok(reply(incoming.id, outcome, Some(turn), position))
+    }
+
+    /// Passes a message that waits into the running turn.
+    pub(super) fn promote(&mut self, message: MessageId) -> Result<Reply, Rejection> {
+        let idx = self.waiting_message(message)?;
+        let turn = self.turn_for(idx, message).ok_or(Rejection::BadMessage(BadMessage::NotSteerable))?;
+        self.session_changed(idx, SessionDelta::Promoted { message, turn });
+        self.skip_calls(turn);
+        Ok(reply(message, SendOutcome::Steered, Some(turn), None))
     }
 
     /// Cancels the tool calls of a steered turn that have not started, so that the model sees the message first.
@@ -140,10 +150,29 @@ impl Step<'_> {
 }
 
 impl Scheduler {
-    /// The running turn that a message can steer: it takes steering, has room, and is the turn that the message means.
-    /// Place and permissions match too: a sender must see the answer and may not use the permissions of others.
+    /// The running turn that a message can steer: it can take messages of this address, and is the turn that the message
+    /// means.
     pub(crate) fn steerable(&self, lane: &LaneName, incoming: &Incoming, cap: u32) -> Option<TaskId> {
-        let session = &self.state.sessions[self.state.sessions.find(lane)?];
+        let turn = self.takes_from(self.state.sessions.find(lane)?, &address(incoming), cap)?;
+        incoming.steer.is_none_or(|steer| steer.turn == turn).then_some(turn)
+    }
+
+    /// The running turn that can take a waiting message. One that has a copy of it cannot.
+    fn turn_for(&self, session: SessionIdx, message: MessageId) -> Option<TaskId> {
+        let this = &self.state.sessions[session];
+        let waiting = this.waiting.get(this.place_of(message)?)?;
+        let channel = waiting.address.place.channel.as_deref();
+        let queue = self.state.sessions.settings.effective(&waiting.queue(), &this.extras.queue, channel);
+        let turn = self.takes_from(session, &waiting.address, queue.values().cap)?;
+        let known = &this.turn(turn)?.extras;
+        let has_copy = known.pending.iter().chain(&known.steered).any(|copy| copy.message.id == message);
+        (!has_copy).then_some(turn)
+    }
+
+    /// The running turn that takes steering, has room, and answers only this address. Place and permissions match too: a sender
+    /// must see the answer and may not use the permissions of others.
+    fn takes_from(&self, session: SessionIdx, address: &Address, cap: u32) -> Option<TaskId> {
+        let session = &self.state.sessions[session];
         let takes = session.turns.iter().find(|turn| {
             let attempt = self.state.tasks.find(turn.task).and_then(|task| self.state.tasks[task].attempt());
             let is_open = attempt.is_some_and(|attempt| {
@@ -151,12 +180,9 @@ impl Scheduler {
             });
             is_open && turn.extras.pending.len() < cap as usize
         })?;
-        let is_meant = incoming.steer.is_none_or(|steer| steer.turn == takes.task);
-        let address = address(incoming);
         let told = takes.extras.summary.as_ref().map(|dropping| &dropping.address);
         let mut answered = takes.messages.iter().map(|message| &message.address).chain(told);
-        let fits = answered.all(|answered| answered.takes(&address));
-        (is_meant && fits).then_some(takes.task)
+        answered.all(|answered| answered.takes(address)).then_some(takes.task)
     }
 
     /// The session of a running attempt, if its task is a turn of one.

@@ -1,8 +1,8 @@
 //! What edits of waiting messages must do, to messages in any state.
 
 use laneway_core::{
-    Command, Event, LaneName, MessageId, Rejection, Reply, Scheduler, SendOutcome, SessionCommand,
-    SessionDelta,
+    BadMessage, Command, Event, LaneName, MessageId, Rejection, Reply, Scheduler, SendOutcome,
+    SessionCommand, SessionDelta,
 };
 
 use crate::ledger::{Ledger, MessageState, in_turn};
@@ -36,6 +36,16 @@ impl Ledger {
                 Some(MessageState::Turn(_)) => before.state == Some(MessageState::Waiting),
                 _ => false,
             },
+            (SessionCommand::Promote { message }, Ok(_)) => {
+                before.state == Some(MessageState::Waiting)
+                    && matches!(now(message), Some(MessageState::Pending(_)))
+            }
+            (SessionCommand::Promote { .. }, Err(Rejection::BadMessage(BadMessage::NotSteerable))) => {
+                before.state == Some(MessageState::Waiting)
+            }
+            (SessionCommand::Promote { .. }, Err(rejection)) => {
+                before.state != Some(MessageState::Waiting) && is_right_refusal(rejection, before)
+            }
             (SessionCommand::Move { message, before: None }, Ok(_)) => match now(message) {
                 Some(MessageState::Waiting) => line(message).is_some_and(|line| line.last() == Some(message)),
                 state => state.is_some() && before.state == Some(MessageState::Waiting),
@@ -73,6 +83,7 @@ impl Ledger {
         let message = match asked {
             SessionCommand::Withdraw { message }
             | SessionCommand::SendNow { message }
+            | SessionCommand::Promote { message }
             | SessionCommand::Move { message, .. }
             | SessionCommand::Resend { message, .. } => message,
             _ => return None,
@@ -94,7 +105,8 @@ impl Ledger {
             .filter(|known| turn.is_some_and(|turn| in_turn(known, turn)) && known.message.id != *message);
         Some(Before {
             state,
-            is_editable: state == Some(MessageState::Waiting) || starts_later,
+            is_editable: matches!(state, Some(MessageState::Waiting | MessageState::Pending(_)))
+                || starts_later,
             with_it: others.map(|known| known.message.id).collect(),
             parked: self.parked.clone(),
         })

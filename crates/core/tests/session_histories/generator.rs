@@ -274,10 +274,20 @@ impl Generator {
         };
         any.push(MessageId(u128::from(self.random.below(self.last_id as u64 + 2))));
         let message = self.random.pick(&any);
-        match self.random.below(6) {
+        match self.random.below(8) {
             0..3 => SessionCommand::Withdraw { message },
             3 => SessionCommand::SendNow { message },
             4 => SessionCommand::Move { message, before: None },
+            6.. => {
+                let is_open = |session: &str| {
+                    ledger.turns.values().any(|turn| turn.steering.is_some() && turn.session == session)
+                };
+                let mut steering = ledger
+                    .messages
+                    .iter()
+                    .filter(|(_, known)| known.state == MessageState::Waiting && is_open(&known.session));
+                SessionCommand::Promote { message: steering.next().map_or(message, |(id, _)| *id) }
+            }
             _ => {
                 let before = if waiting.is_empty() { any } else { waiting };
                 SessionCommand::Move { message, before: Some(self.random.pick(&before)) }

@@ -139,6 +139,14 @@ impl Ledger {
                 let known = self.known(*message)?;
                 (known.moved, known.hastened) = (true, true);
             }
+            SessionDelta::Promoted { message, turn } => {
+                self.count("promoted");
+                let known = self.known(*message)?;
+                if known.state != MessageState::Waiting {
+                    return Err(format!("{message:?} was promoted from {:?}", known.state));
+                }
+                known.state = MessageState::Pending(*turn);
+            }
             SessionDelta::Renewed => self.session(&session).fresh = true,
             SessionDelta::SummaryDropped => self.session(&session).unreported.clear(),
             // `check_sent` records the answer.

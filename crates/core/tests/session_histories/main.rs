@@ -223,6 +223,7 @@ fn every_message_has_one_end_in_order() {
         ("redelivered", 50),
         ("moved", 20),
         ("hastened", 20),
+        ("promoted", 5),
         ("restart", 200),
         ("directive again", 10),
         ("stopped", 10),

@@ -171,7 +171,15 @@ impl Handle {
         }
     }
 
-    /// Takes a waiting message back, or throws away a parked one.
+    /// Passes a waiting message into the running turn.
+    pub async fn promote(&self, message: MessageId) -> Result<MessageReply, Error> {
+        match self.ask_session(SessionCommand::Promote { message }).await? {
+            Reply::Message(reply) => Ok(*reply),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// Takes back a message that waits, also for a running turn to take it, or throws away a parked one.
     pub async fn withdraw(&self, message: MessageId) -> Result<(), Error> {
         self.ask_session(SessionCommand::Withdraw { message }).await.map(drop)
     }

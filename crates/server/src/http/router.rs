@@ -106,6 +106,7 @@ fn submit_routes() -> Routes {
         .routes(routes!(messages::withdraw))
         .routes(routes!(messages::move_message))
         .routes(routes!(messages::send_now))
+        .routes(routes!(messages::promote))
         .routes(routes!(messages::resend))
         .routes(routes!(messages::steer))
         .routes(routes!(sessions::interrupt))

@@ -51,6 +51,11 @@ pub(crate) async fn steer_session(
     Ok(message_answer(app.handle.send_message(message).await?))
 }
 
+/// Passes a waiting message into the running turn.
+pub(crate) async fn promote(app: &App, message: MessageId) -> ApiResult<MessageAnswer> {
+    Ok(message_answer(app.handle.promote(message).await?))
+}
+
 /// Sends a parked message again, as a new one.
 pub(crate) async fn resend(app: &App, message: MessageId) -> ApiResult<MessageAnswer> {
     check_draining(app)?;

@@ -245,3 +245,36 @@ async fn directives_need_the_permission_queue_when_permissions_are_given() {
     server.until_numbers((0, 0)).await;
     assert_eq!(say(json!({})).await, "directive");
 }
+
+#[tokio::test]
+async fn a_waiting_message_is_promoted_and_a_pending_one_withdrawn() {
+    let server = serve("agent \"bot\" { external = true }").await;
+    let say = async |text: &str| {
+        let body = json!({"agent": "bot", "text": text, "mode": "followup"});
+        server.post("/api/sessions/ann/messages", body).await.json()["id"].as_str().unwrap().to_owned()
+    };
+    say("first").await;
+    let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 60_000});
+    let claimed = server.post("/api/claim", claim).await.json()["tasks"][0].clone();
+    let (one, two) = (say("one").await, say("two").await);
+    let message = |id: &str, end: &str| format!("/api/sessions/ann/messages/{id}{end}");
+    let refused = server.post(&message(&one, "/promote"), json!(null)).await;
+    assert!(
+        refused.status == 400 && refused.text.contains("no running turn takes this message"),
+        "{refused:?}"
+    );
+    let beat = async || {
+        let body = json!({"fence": claimed["fence"], "takes_steering": true, "steered": []});
+        let path = format!("/api/tasks/{}/heartbeat", claimed["id"].as_str().unwrap());
+        server.post(&path, body).await.json()["steer"].clone()
+    };
+    assert_eq!(beat().await, json!([]));
+    for id in [&one, &two] {
+        let promoted = server.post(&message(id, "/promote"), json!(null)).await;
+        assert_eq!((promoted.status, &promoted.json()["outcome"]), (202, &json!("steered")));
+    }
+    assert_eq!(beat().await, json!(["one", "two"]));
+    assert_eq!(server.send("DELETE", &message(&one, ""), json!(null)).await.status, 204);
+    assert_eq!(beat().await, json!(["two"]));
+    assert_eq!(server.get(&message(&one, "")).await.json()["status"], "cancelled");
+}

@@ -102,7 +102,7 @@ impl Dice {
     pub(crate) fn session_event(&mut self) -> SessionEvent {
         let (turn, fence, message) = (self.task(), Fence(self.number()), self.message_id());
         let open = self.byte().is_multiple_of(2);
-        let change = match self.number() % 15 {
+        let change = match self.number() % 16 {
             0 => SessionDelta::Accepted { message: self.message(), way: self.way() },
             1 => SessionDelta::TurnBegan {
                 turn,
@@ -125,6 +125,7 @@ impl Dice {
                 place: self.address().place,
                 reply: self.text(),
             },
+            14 => SessionDelta::Promoted { message, turn },
             13 => SessionDelta::TakenUp { message, again: self.maybe(Dice::message_id) },
             _ => SessionDelta::SummaryDropped,
         };

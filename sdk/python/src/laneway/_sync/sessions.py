@@ -54,12 +54,16 @@ class Session:
         return self._transport.read(Receipt, "GET", self._path("messages", message))
 
     def withdraw(self, message: str) -> None:
-        """Withdraws a waiting message."""
+        """Withdraws a waiting message, also one that waits for the running turn to take it."""
         self._transport.send("DELETE", self._path("messages", message))
 
     def move(self, message: str, before: Optional[str] = None) -> None:
         """Moves a waiting message before another one, or to the end."""
         self._transport.send("POST", self._path("messages", message, "move"), body=given(before=before))
+
+    def promote(self, message: str) -> MessageAnswer:
+        """Passes a waiting message into the running turn."""
+        return self._transport.read(MessageAnswer, "POST", self._path("messages", message, "promote"))
 
     def send_now(self, message: str) -> None:
         """Moves a waiting message to the front."""

@@ -79,7 +79,7 @@ pub(crate) async fn receipt(State(app): Shared, Path(parts): Path<(String, Strin
     }))
 }
 
-/// Withdraws a waiting message.
+/// Withdraws a waiting message, also one that waits for the running turn to take it.
 #[utoipa::path(
     delete, path = "/api/sessions/{key}/messages/{id}", tag = "sessions",
     params(("key" = String, Path), ("id" = String, Path)), responses((status = 204, description = "The message is withdrawn."))
@@ -119,6 +119,21 @@ pub(crate) async fn send_now(
 ) -> ApiResult<StatusCode> {
     app.handle.send_now(message_in(&app, parts).await?).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Passes a waiting message into the running turn.
+#[utoipa::path(
+    post, path = "/api/sessions/{key}/messages/{id}/promote", tag = "sessions",
+    params(("key" = String, Path), ("id" = String, Path)), responses((status = 202, body = MessageAnswer))
+)]
+pub(crate) async fn promote(
+    State(app): Shared,
+    caller: Caller,
+    Path(parts): Path<(String, String)>,
+) -> ApiResult<(StatusCode, Json<MessageAnswer>)> {
+    send_message::check_turn_owner(&app, &caller, &parts.0).await?;
+    let message = message_in(&app, parts).await?;
+    Ok((StatusCode::ACCEPTED, Json(send_message::promote(&app, message).await?)))
 }
 
 /// Sends a parked message again, as a new message.
