@@ -190,3 +190,14 @@ async fn a_wrong_request_is_refused_as_json_and_the_error_names_a_wrong_argument
         assert_eq!(refused["isError"], true);
     }
 }
+
+#[tokio::test]
+async fn an_agent_that_was_created_at_run_time_is_listed_and_answers() {
+    let server = serve("agent \"fixed\" { echo = true }").await;
+    assert_eq!(server.post("/api/agents", json!({"name": "helper", "echo": true})).await.status, 201);
+    let listed = call(&server, "list_agents", json!({}), &[]).await["structuredContent"]["items"].clone();
+    let names: Vec<&Value> = listed.as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
+    assert_eq!(names, ["fixed", "helper"]);
+    let told = call(&server, "chat_with_agent", json!({"agent_name": "helper", "message": "hi"}), &[]).await;
+    assert_eq!(told["structuredContent"]["response"], "hi");
+}
