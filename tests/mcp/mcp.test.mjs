@@ -90,6 +90,7 @@ for (const [kind, gate] of [["http", "gate-1"], ["stdio", "gate-2"]]) {
         const waiting = call(client, gate, second);
         assert.equal(await waiting.status, "position 1 in line");
         const refused = await tool(client, "chat_with_agent", { agent_name: gate, message: "third" });
+        assert.deepEqual(JSON.parse(refused.content[0].text), refused.structuredContent);
         const { details, ...busy } = refused.structuredContent;
         assert.ok(refused.isError);
         assert.deepEqual(busy, {
@@ -97,7 +98,7 @@ for (const [kind, gate] of [["http", "gate-1"], ["stdio", "gate-2"]]) {
           agent: gate,
           queue_status: "queue_full",
           retry_after_seconds: details.retry_after,
-          message: refused.content[0].text,
+          message: details.detail,
         });
         server.open(first);
         server.open(second);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.error
 
 import anyio
@@ -77,6 +78,7 @@ async def test_a_full_lane_answers_busy_with_the_computed_time(way: Way) -> None
         began = anyio.current_time()
         result = await client.call_tool("chat_with_agent", {"agent_name": way.gate, "message": "third"})
         busy = result.structured_content
+        assert json.loads(text(result)) == busy
         details = busy.pop("details")
         assert result.is_error
         assert busy == {
@@ -84,9 +86,9 @@ async def test_a_full_lane_answers_busy_with_the_computed_time(way: Way) -> None
             "agent": way.gate,
             "queue_status": "queue_full",
             "retry_after_seconds": details["retry_after"],
-            "message": text(result),
+            "message": details["detail"],
         }
-        assert f"Retry in {details['retry_after']} s." in text(result)
+        assert f"Retry in {details['retry_after']} s." in busy["message"]
         numbers = (details["code"], details["lane"], details["running"], details["queue_length"], details["max_queued"])
         assert numbers == ("AT_CAPACITY", f"agent:{way.gate}", 1, 1, 1)
         with pytest.raises(urllib.error.HTTPError) as refused:

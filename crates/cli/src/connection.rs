@@ -14,9 +14,13 @@ impl Asking {
     }
 }
 
+/// The address of a server that listens where it does by default.
+pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:7717";
+
 /// A client of the server at an address.
 pub(crate) fn client(url: &str, token: Option<&str>) -> Result<Client, CliError> {
     // An empty variable counts as unset.
+    let url = if url.is_empty() { DEFAULT_URL } else { url };
     Ok(Client::new(url, token.filter(|token| !token.is_empty()))?)
 }
 

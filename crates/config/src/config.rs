@@ -128,6 +128,19 @@ pub struct AgentConfig {
     pub runner: Runner,
     /// Further lanes that its turns need. `None`: `cron` for a schedule, `subagent` for a child, else `main`.
     pub lanes: Option<Vec<LaneName>>,
+    /// Further addresses of an HTTP service.
+    pub urls: AgentUrls,
+}
+
+/// Further addresses of an agent that is an HTTP service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentUrls {
+    /// What runs its stateless tasks. `None`: what runs its turns.
+    pub task: Option<String>,
+    /// Where messages for a running turn go. `None`: its turns take no steering.
+    pub steer: Option<String>,
+    /// Where the server says that an attempt must stop. `None`: it closes the connection.
+    pub cancel: Option<String>,
 }
 
 /// What runs a turn or a task.

@@ -120,6 +120,16 @@ impl List<'_> {
         for agent in &self.config.agents {
             let block = format!("agent \"{}\"", agent.name);
             self.runner(&block, &agent.runner);
+            let urls = [
+                ("task_url", &agent.urls.task),
+                ("steer_url", &agent.urls.steer),
+                ("cancel_url", &agent.urls.cancel),
+            ];
+            for (key, url) in urls {
+                if let Some(url) = url {
+                    self.add(&block, key, without_secrets(url));
+                }
+            }
             let lanes = agent.lanes.as_ref().map_or("main, cron or subagent".to_owned(), |lanes| {
                 format!("[{}]", lanes.iter().map(|lane| lane.to_string()).collect::<Vec<_>>().join(", "))
             });

@@ -14,7 +14,7 @@ pub const VARIABLES: &[&str] = &["LANEWAY_LISTEN", "LANEWAY_MAX_CONCURRENT_TASKS
 /// Variables with another use: programs of agents read their task from them, and clients read the server's address and
 /// the token.
 const ELSEWHERE: &[&str] =
-    &["LANEWAY_AGENT", "LANEWAY_FENCE", "LANEWAY_TASK_ID", "LANEWAY_TOKEN", "LANEWAY_URL"];
+    &["LANEWAY_AGENT", "LANEWAY_FENCE", "LANEWAY_TASK_ID", "LANEWAY_TOKEN", "LANEWAY_TURN", "LANEWAY_URL"];
 
 /// The `LANEWAY_` variables of an environment. An option of the command line, such as `--store`, replaces its variable.
 pub fn with_options<'a>(
@@ -40,6 +40,10 @@ pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(
 ) {
     for (variable, value) in environment {
         let (variable, value) = (variable.as_ref(), value.as_ref());
+        // Compose files and charts set a variable to nothing where they mean to leave it out.
+        if value.trim().is_empty() && variable.starts_with("LANEWAY_") {
+            continue;
+        }
         let source = ValueSource::Environment(variable.into());
         let result = match variable {
             "LANEWAY_LISTEN" | "--listen" => match Listen::read(value) {

@@ -47,7 +47,7 @@ pub use blocks::worker::{
     ProcessLimits, WorkerConfig, WorkerHandler, WorkerProgram, WorkerRunner, load_worker, parse_worker,
 };
 pub use config::{
-    AgentConfig, CatchUp, Config, KindHandler, Profile, ProgramConfig, Protocol, Runner, Schedule,
+    AgentConfig, AgentUrls, CatchUp, Config, KindHandler, Profile, ProgramConfig, Protocol, Runner, Schedule,
     ToolLaneConfig,
 };
 pub use effective::{Effective, EffectiveValue, setting_texts};

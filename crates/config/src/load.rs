@@ -101,6 +101,7 @@ fn interpret<K: AsRef<str>, V: AsRef<str>>(
     let mut listen = listen(&mut report, &mut top);
     let store = top.text(&mut report, "store");
     lane_blocks(&mut report, &mut top, &mut lanes);
+    agents::defaults(&mut report, &mut top, &mut lanes);
     let (agents, agent_names) = agents::agents(&mut report, &mut top, &mut lanes);
     let (tools, storage_path) = queue::queue(&mut report, &mut top, &mut lanes).unzip();
     let mut store = choose_store(&mut report, store, storage_path.flatten());

@@ -106,6 +106,30 @@ fn a_schedule_needs_its_keys_and_an_existing_agent() {
 }
 
 #[test]
+fn further_addresses_need_a_url_and_gateway_limits_are_given_once() {
+    check(
+        "agent \"a\" {\necho = true\nsteer_url = \"https://x/s\"\n}",
+        "a.hcl:3: agent \"a\": steer_url needs a url",
+    );
+    check(
+        "agent \"a\" {\nurl = \"https://x\"\ntask_url = \"x\"\n}",
+        "a.hcl:3: agent \"a\": task_url must be an http:// or https:// URL",
+    );
+    check(
+        "lane \"main\" { max_concurrency = 5 }\nagents {\ndefaults { max_concurrent = 4 }\n}",
+        "a.hcl:3: agents.defaults: the lane main has a limit already, at a.hcl:1; give one of them",
+    );
+    check(
+        "messages {\nqueue {\nby_channel {\nx { debounce = 1 }\n}\ndebounce_ms_by_channel {\nx = 2\n}\n}\n}",
+        "a.hcl:7: messages.queue.by_channel \"x\": by_channel and debounce_ms_by_channel give different values; give one of them",
+    );
+    check(
+        "messages {\nqueue {\ndebounce_ms_by_channel {\nx = \"2s\"\n}\n}\n}",
+        "a.hcl:4: messages.queue: debounce_ms_by_channel.x must be a whole number of milliseconds",
+    );
+}
+
+#[test]
 fn messages_are_checked() {
     let modes = "collect, followup, steer, steer-backlog, interrupt, queue, reject, latest";
     check(

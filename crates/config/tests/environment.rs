@@ -92,3 +92,12 @@ fn an_unknown_variable_is_a_warning() {
         ]
     );
 }
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let empty = [("LANEWAY_LISTEN", ""), ("LANEWAY_STORE", " "), ("LANEWAY_MAX_CONCURRENT_TASKS", "")];
+    let file = "store = \"memory\"\nlane \"global\" { max_concurrency = 3 }";
+    let config = read(file, Profile::SERVER, &empty).unwrap();
+    assert_eq!((config.store.to_string(), config.warnings.len()), ("memory".to_owned(), 0));
+    assert_eq!(global(&config), Some((Some(Switch::On(3)), "a.hcl:2".to_owned())));
+}

@@ -22,7 +22,7 @@ fn the_error_of_an_unknown_key_suggests_the_most_similar_one() {
     check("lanes \"x\" {}", "a.hcl:1: lanes is not a setting; did you mean lane?");
     check(
         "colour = \"red\"",
-        "a.hcl:1: colour is not a setting; there are listen, store, lane, agent, queue, handler, messages, server, schedule",
+        "a.hcl:1: colour is not a setting; there are listen, store, lane, agents, agent, queue, handler, messages, server, schedule",
     );
     check(
         "agent \"a\" {\n lane = []\n echo = true\n}",
@@ -168,7 +168,7 @@ fn all_errors_are_reported_in_the_order_of_the_file() {
          a.hcl:3: agent \"a\": needs one of command, url, external = true or echo = true
          a.hcl:5: lane \"m\": weight must be a whole number from 1 to 1000
          a.hcl:6: lane \"m\": wieght is not a setting; did you mean weight?
-         a.hcl:8: foo is not a setting; there are listen, store, lane, agent, queue, handler, messages, server, schedule",
+         a.hcl:8: foo is not a setting; there are listen, store, lane, agents, agent, queue, handler, messages, server, schedule",
     );
 }
 

@@ -150,6 +150,9 @@ fn every_key_of_an_agent_has_an_effect() {
             "agent \"a\" {\ncommand = [\"x\"]\nlanes = []\n}",
             "agent \"a\" {\ncommand = [\"x\"]\nlanes = [\"gpu\"]\n}",
             "agent \"a\" { url = \"https://localhost/x\" }",
+            "agent \"a\" {\nurl = \"https://localhost/x\"\ntask_url = \"https://localhost/t\"\n}",
+            "agent \"a\" {\nurl = \"https://localhost/x\"\nsteerUrl = \"https://localhost/t\"\n}",
+            "agent \"a\" {\nurl = \"https://localhost/x\"\ncancel_url = \"https://localhost/t\"\n}",
             "agent \"a\" { external = true }",
             "agent \"a\" { echo = true }",
             "handler \"a\" { command = [\"x\"] }",
@@ -195,8 +198,17 @@ fn every_key_of_the_message_queue_has_an_effect_everywhere_and_in_one_channel() 
         "messages {\n#\n}",
         &["redeliver = false", "policy { cap_max = 50 }", "policy { wait_max = \"2m\" }"],
     );
+    let gateway = seen("messages {\nqueue {\ndebounceMsByChannel {\ndiscord = 500\n}\n}\n}");
+    assert_eq!(gateway, seen("messages {\nqueue {\nbyChannel {\ndiscord { debounce = \"0.5s\" }\n}\n}\n}"));
     let short = seen("messages {\nqueue { by_channel = { discord = \"Abort\" } }\n}");
     assert_eq!(short, seen("messages {\nqueue {\nbyChannel {\ndiscord { mode = \"interrupt\" }\n}\n}\n}"));
+}
+
+#[test]
+fn the_limits_of_a_chat_gateway_limit_lanes() {
+    let gateway = seen("agents {\ndefaults {\nmaxConcurrent = 7\nsubagents { maxConcurrent = 9 }\n}\n}");
+    let lanes = seen("lane \"main\" { max_concurrency = 7 }\nlane \"subagent\" { max_concurrency = 9 }");
+    assert_eq!(gateway, lanes);
 }
 
 #[test]

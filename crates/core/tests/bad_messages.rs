@@ -50,9 +50,11 @@ fn invalid_messages_are_refused() {
     };
     let many = || (0..=PERMISSIONS_MAX).map(|number| Name::new(number.to_string()).unwrap()).collect();
     type Change<'a> = &'a dyn Fn(&mut Incoming);
-    let cases: [(Change<'_>, BadMessage); 9] = [
+    let cases: [(Change<'_>, BadMessage); 11] = [
         (&|message| message.text = " \n".into(), BadMessage::Empty),
         (&|message| message.text = long(TEXT_BYTES_MAX + 1).into(), BadMessage::TooLong),
+        (&|message| message.metadata = Some(long(TEXT_BYTES_MAX - 4).into()), BadMessage::TooLong),
+        (&|message| message.attachments = Some(long(TEXT_BYTES_MAX - 4).into()), BadMessage::TooLong),
         (
             &|message| message.place.thread = Some(long(LABEL_BYTES_MAX + 1).into()),
             BadMessage::Label("thread"),
@@ -186,4 +188,21 @@ fn dropped_messages_are_counted_for_at_most_64_places() {
         lanes.step(Timestamp(1000), send(incoming), &mut Vec::new()).unwrap();
     }
     assert_eq!(lanes.session("ann").unwrap().dropped, 64);
+}
+
+#[test]
+fn metadata_and_attachments_come_with_the_message() {
+    let (metadata, attachments): (std::sync::Arc<str>, std::sync::Arc<str>) =
+        ("{\"a\":1}".into(), "[2]".into());
+    let mut lanes = Scheduler::new(7);
+    let incoming = Incoming {
+        text: "".into(),
+        metadata: Some(metadata.clone()),
+        attachments: Some(attachments.clone()),
+        ..message(1)
+    };
+    lanes.step(Timestamp(1000), send(incoming), &mut Vec::new()).unwrap();
+    let said = lanes.turn_content(TaskId::of_turn(MessageId(1), 1)).unwrap().messages;
+    assert_eq!((&said[0].metadata, &said[0].attachments), (&Some(metadata), &Some(attachments)));
+    assert_eq!(lanes.violation(), None);
 }

@@ -19,7 +19,7 @@ fn each_family_of_lanes_has_its_own_defaults() {
         ("cron", plain),
         ("agent:coder", (Some(1), 3, None, Some(600), Some(120))),
         ("agent:coder/part", plain),
-        ("task:coder", (Some(10), 50, None, None, None)),
+        ("task:coder", (Some(10), 50, None, Some(300), None)),
         ("task:coder/part", plain),
         ("session:ann", (Some(1), 100, None, None, None)),
         ("session:ann/control", tool(2, 5)),

@@ -37,6 +37,7 @@ scenarios! {
         a_directive_runs_once
         a_fresh_start_happens_once
         a_fresh_start_needs_room
+        a_text_for_the_running_turn
         directives_for_a_session_or_a_message
         invalid_directives
         stop_and_new

@@ -150,9 +150,30 @@ fn directives_are_read_in_any_common_form() {
     let same = Reading::Inline { queue: mode(Mode::Steer), text: "hello please".to_owned() };
     assert_eq!(read_directive("hello /queue steer please"), same);
     assert_eq!(read_directive("/queue:steer"), Reading::Whole(Directive::Set(mode(Mode::Steer))));
-    for plain in
-        ["/queued up", "say /queue", "a/queue steer", "//queue steer", "/queuesteer", "/newest", "/stop it"]
-    {
+    let steered = Reading::Inline { queue: mode(Mode::Steer), text: "use the other file".to_owned() };
+    for text in ["/steer use the other file", " /TELL: use the other file\n", "/tell use the other file"] {
+        assert_eq!(read_directive(text), steered, "{text}");
+    }
+    for text in ["/steer", "/tell:"] {
+        assert!(
+            matches!(read_directive(text), Reading::Wrong(error) if error.contains("needs a text")),
+            "{text}"
+        );
+    }
+    for text in ["/queue default", "/queue reset", "/queue CLEAR"] {
+        assert_eq!(read_directive(text), Reading::Whole(Directive::Reset), "{text}");
+    }
+    for plain in [
+        "/queued up",
+        "say /queue",
+        "a/queue steer",
+        "//queue steer",
+        "/queuesteer",
+        "/newest",
+        "/stop it",
+        "/steering on",
+        "please /steer left",
+    ] {
         assert_eq!(read_directive(plain), Reading::Plain, "{plain}");
     }
 }

@@ -143,17 +143,30 @@ pub struct Failure {
     pub error: String,
     /// Whether another attempt could help, if the lane allows one.
     pub retryable: bool,
+    /// What it produced all the same, such as the output of a command that failed.
+    pub output: Option<serde_json::Value>,
 }
 
 impl Failure {
     /// Another attempt could help.
     pub fn new(error: impl fmt::Display) -> Failure {
-        Failure { error: error.to_string(), retryable: true }
+        Failure { error: error.to_string(), retryable: true, output: None }
     }
 
     /// No other attempt could help: do not retry.
     pub fn fatal(error: impl fmt::Display) -> Failure {
-        Failure { error: error.to_string(), retryable: false }
+        Failure { error: error.to_string(), retryable: false, output: None }
+    }
+
+    /// Keeps what the attempt produced all the same.
+    pub fn with_output(self, output: impl Into<serde_json::Value>) -> Failure {
+        Failure { output: Some(output.into()), ..self }
+    }
+
+    /// The output as bytes.
+    pub(crate) fn output_bytes(&self) -> Option<bytes::Bytes> {
+        // Any JSON value can be written.
+        self.output.as_ref().and_then(|output| serde_json::to_vec(output).ok()).map(bytes::Bytes::from)
     }
 }
 

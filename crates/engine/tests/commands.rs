@@ -145,7 +145,7 @@ async fn direct_calls_run_one_after_another_in_no_lane() {
         async move { if may { Ok(()) } else { Err("no".into()) } }
     };
     let results = lanes.tools("ann").batch(calls, check).await.unwrap();
-    let failed = |error: &str| ToolResult::Failed(RunError::Ended(End::Failed { error: error.into() }));
+    let failed = |error: &str| ToolResult::failed(RunError::Ended(End::Failed { error: error.into() }));
     let expected =
         [ToolResult::Done(json!(1)), failed("bad"), failed("panicked: oh"), ToolResult::Refused("no".into())];
     assert_eq!(results, expected);

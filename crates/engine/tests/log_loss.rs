@@ -150,7 +150,7 @@ async fn the_last_attempt_of_a_retried_task_is_reported_again() {
     let a = Handle::join(Arc::clone(&memory) as Arc<dyn Store>, options()).await.unwrap();
     let tries = |context: Context, (): ()| async move {
         match context.attempt() {
-            1 => Err(Failure { error: "not yet".into(), retryable: true }),
+            1 => Err(Failure::new("not yet")),
             attempt => Ok(attempt),
         }
     };

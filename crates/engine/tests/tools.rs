@@ -51,7 +51,7 @@ async fn reads_run_together_with_bash_and_write_comes_after_bash() {
             ToolResult::Done(value) => value.to_string(),
             ToolResult::Refused(why) => why.to_string(),
             ToolResult::Skipped => "skipped".to_owned(),
-            ToolResult::Failed(error) => error.to_string(),
+            ToolResult::Failed { error, .. } => error.to_string(),
         })
         .collect();
     assert_eq!(words, ["\"a\"", "\"b\"", "failed: bad", "\"c\"", "\"d\""]);

@@ -41,7 +41,7 @@ async fn turn(context: Context, message: String) -> Result<String, Failure> {
                 ToolResult::Done(value) => println!("{tool}: {value}"),
                 ToolResult::Refused(why) => println!("{tool}: refused, {why}"),
                 ToolResult::Skipped => println!("{tool}: skipped, a message came first"),
-                ToolResult::Failed(error) => println!("{tool}: {error}"),
+                ToolResult::Failed { error, .. } => println!("{tool}: {error}"),
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! In: first `{"type": "message", …}` with all of the work, then `{"type": "steer", "text"}` for each message. Out:
 //! `{"type": "delta", "text"}`, `{"type": "progress", …}`, and last `{"type": "result", "result"}` or
-//! `{"type": "error", "error", "retryable"?}`. Without a result the deltas together are the answer.
+//! `{"type": "error", "error", "retryable"?, "result"?}`. Without a result the deltas together are the answer.
 
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -57,6 +57,8 @@ pub enum ProgramAnswer {
         error: String,
         /// Whether another attempt may help.
         retryable: bool,
+        /// What it produced all the same.
+        output: Option<Value>,
     },
     /// Neither; these are its deltas.
     Text(String),
@@ -127,7 +129,8 @@ impl OutputReader {
             Some("error") => {
                 let error = said.get("error").and_then(Value::as_str).unwrap_or("the program says it failed");
                 let retryable = said.get("retryable").and_then(Value::as_bool).unwrap_or(true);
-                self.answer = Some(ProgramAnswer::Error { error: error.to_owned(), retryable });
+                let output = said.get("result").filter(|output| !output.is_null()).cloned();
+                self.answer = Some(ProgramAnswer::Error { error: error.to_owned(), retryable, output });
             }
             _ => return Err(ProtocolError::Unknown),
         }

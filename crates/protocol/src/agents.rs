@@ -1,7 +1,9 @@
 //! Requests to agents, and the queues of agents.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 use utoipa::ToSchema;
 
 use crate::time::At;
@@ -51,6 +53,19 @@ pub struct ChatRequest {
     /// The server passes it on to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
+    /// The server passes it on to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The server passes it on to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_tools: Option<Vec<String>>,
+    /// The longest time of one attempt, in seconds, unless `timeout_ms` gives it. The server passes it on to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>, minimum = 0.001)]
+    pub timeout_seconds: Option<Number>,
+    /// The server passes it on to the agent. The header `Accept` decides whether the server streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<bool>,
     /// The person on whose behalf the token sends the request. The token must be allowed to speak for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserRef>,
@@ -59,10 +74,28 @@ pub struct ChatRequest {
 /// The answer to a request that waited for the end of its turn.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChatAnswer {
-    /// The agent's answer.
+    /// The agent's answer: its text, if the agent answered with more fields.
     pub response: Value,
     /// The course of the turn.
     pub execution: ExecutionSummary,
+    /// The further fields of the agent's answer, such as `metadata` and `session_id`.
+    #[serde(flatten)]
+    pub more: BTreeMap<String, Value>,
+}
+
+impl ChatAnswer {
+    /// The answer to a turn with this result. Of an object with the field `response`, that is the text; the other fields are
+    /// passed on.
+    pub fn new(result: Value, execution: ExecutionSummary) -> ChatAnswer {
+        let mut more = match result {
+            Value::Object(fields) if fields.contains_key("response") => fields,
+            response => return ChatAnswer { response, execution, more: BTreeMap::new() },
+        };
+        let response = more.remove("response").unwrap_or_default();
+        // The field of that name says how Laneway ran the turn.
+        more.remove("execution");
+        ChatAnswer { response, execution, more: more.into_iter().collect() }
+    }
 }
 
 /// The course of a turn.

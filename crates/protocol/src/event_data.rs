@@ -84,6 +84,9 @@ event_data! {
         /// The report.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         progress: Option<Value>,
+        /// The name that the agent gave the event, if it is also the name of an event of Laneway.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        event: Option<String>,
         /// What a request to cancel found, on a WebSocket.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cancel: Option<String>,
@@ -130,6 +133,9 @@ event_data! {
         error: String,
         /// `RUN_FAILED`, or `LOST` if its owner died.
         code: String,
+        /// What the task produced all the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
     }
 
     /// A task ended by the clock.

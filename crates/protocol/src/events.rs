@@ -130,6 +130,29 @@ events! {
     Error(Box<Problem>) = "error",
 }
 
+/// The longest name of an agent's own event, in bytes.
+const OWN_NAME_BYTES_MAX: usize = 128;
+
+impl ClientEvent {
+    /// The name and the data on the wire. An event that an agent named keeps its name and its fields, unless Laneway has an
+    /// event of that name: then it is `progress`, with the name in `event`.
+    pub fn on_wire(&self) -> (&str, Value) {
+        if let ClientEvent::Progress(ProgressEvent { task_id, progress, event: Some(name), .. }) = self
+            && EventName::from_text(name).is_none()
+            && (1..=OWN_NAME_BYTES_MAX).contains(&name.len())
+            && !name.contains(char::is_control)
+        {
+            let mut data = match progress {
+                Some(Value::Object(fields)) => fields.clone(),
+                other => [("data".to_owned(), other.clone().unwrap_or_default())].into_iter().collect(),
+            };
+            data.insert("task_id".to_owned(), task_id.clone().into());
+            return (name, Value::Object(data));
+        }
+        (self.name().as_str(), self.data())
+    }
+}
+
 /// The answer to a frame that a client sent on a WebSocket, in the form of an event. Its data has the `request_id` too.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
@@ -200,6 +223,24 @@ mod tests {
         assert_eq!(written["event"], answer.name().as_str());
         assert_eq!(answer.data(), serde_json::json!({ "task_id": "7", "cancel": "cancelling" }));
         assert_eq!(written["data"], answer.data());
+    }
+
+    #[test]
+    fn an_agents_event_keeps_its_name_and_its_fields() {
+        let event = |name: &str, progress: Value| {
+            let (task_id, event) = (Some("7".to_owned()), Some(name.to_owned()));
+            let progress = Some(progress);
+            ClientEvent::Progress(ProgressEvent { task_id, progress, event, ..ProgressEvent::default() })
+        };
+        let named = event("agent:action", serde_json::json!({ "action": "click" }));
+        let fields = serde_json::json!({ "action": "click", "task_id": "7" });
+        assert_eq!(named.on_wire(), ("agent:action", fields));
+        let plain = event("step", serde_json::json!(3));
+        assert_eq!(plain.on_wire(), ("step", serde_json::json!({ "data": 3, "task_id": "7" })));
+        for taken in ["started", "", "a\nb", &"x".repeat(129)] {
+            let event = event(taken, serde_json::json!({ "a": 1 }));
+            assert_eq!(event.on_wire(), ("progress", event.data()), "{taken:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! | question | file |
 //! |---|---|
 //! | codes and refusals | `code.rs`, `problem.rs` |
-//! | asking an agent | `agents.rs` |
+//! | asking an agent, and what the agent gets | `agents.rs`, `turns.rs` |
 //! | tasks, groups, tool batches, slots | `tasks.rs`, `tool_batches.rs`, `slots.rs` |
 //! | workers | `workers.rs` |
 //! | lanes, status, charts, configuration | `lanes.rs` |
@@ -30,6 +30,7 @@ mod sse;
 mod tasks;
 mod time;
 mod tool_batches;
+mod turns;
 mod words;
 mod workers;
 
@@ -53,7 +54,7 @@ pub use operations::{
 pub use problem::Problem;
 pub use sessions::{
     CurrentTurn, MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange,
-    SessionSetting, SessionSettings, SessionStats, SessionSummary, SteerRequest, ToolLaneStats,
+    SessionSetting, SessionSettings, SessionStats, SessionSummary, SteerRequest, ThreadId, ToolLaneStats,
 };
 pub use slots::{SlotAnswer, SlotRequest};
 pub use sse::{EventTooLong, SseEvent, SseReader};
@@ -63,6 +64,7 @@ pub use tasks::{
 };
 pub use time::{At, NotAMoment};
 pub use tool_batches::{BatchAnswer, BatchCall, BatchRequest, BatchResult};
+pub use turns::{TurnMessageView, TurnPayload};
 pub use words::{
     PriorityRequest, cancel_reason, end_word, handler_word, source_from, source_word, status_word,
 };

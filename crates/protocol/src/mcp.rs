@@ -1,6 +1,7 @@
 //! The arguments of MCP tools, and the answers that HTTP does not have.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use utoipa::ToSchema;
 
 use crate::agents::AcceptedExecution;
@@ -23,6 +24,26 @@ pub struct ChatWithAgent {
     /// Runs a stateless task in parallel to all others instead of a turn of a session. Default: false.
     #[serde(default)]
     pub parallel: bool,
+    /// The model. The server passes it on to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub model: Option<String>,
+    /// The system prompt. The server passes it on to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub system_prompt: Option<String>,
+    /// The tools that the agent may use. The server passes them on to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub allowed_tools: Option<Vec<String>>,
+    /// The longest time of one attempt, in seconds. The server passes it on to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>, nullable = false, minimum = 0.001)]
+    pub timeout_seconds: Option<Number>,
+    /// The server passes it on to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub stream: Option<bool>,
 }
 
 /// The arguments of tools for one task.

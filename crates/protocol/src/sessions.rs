@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::time::At;
@@ -13,8 +14,8 @@ use crate::time::At;
 pub struct MessageRequest {
     /// The agent that answers.
     pub agent: String,
-    /// The text.
-    #[schema(min_length = 1)]
+    /// The text. A message with attachments needs none.
+    #[serde(default)]
     pub text: String,
     /// The channel's own id of the message. The server accepts each id once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,9 +29,16 @@ pub struct MessageRequest {
     /// The account on the channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// The thread on the channel.
+    /// The thread on the channel. A number is the same as its digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thread: Option<String>,
+    pub thread: Option<ThreadId>,
+    /// JSON that the server passes on to the agent with the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    /// What the message has attached, as JSON that the server passes on to the agent. The text, the metadata and the attachments
+    /// have at most 256 KiB together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachments: Option<Vec<Value>>,
     /// The id of the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
@@ -65,6 +73,32 @@ pub struct MessageRequest {
     /// What happens if that turn has ended or takes no steering: `followup` (the default), `reject` or `drop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<String>,
+}
+
+/// The id of a thread: a text, or a whole number as some channels send it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "expected a string or a whole number")]
+pub enum ThreadId {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(i64),
+}
+
+impl ThreadId {
+    /// The text that stands for the thread.
+    pub fn into_text(self) -> String {
+        match self {
+            ThreadId::Text(text) => text,
+            ThreadId::Number(number) => number.to_string(),
+        }
+    }
+}
+
+impl From<String> for ThreadId {
+    fn from(text: String) -> ThreadId {
+        ThreadId::Text(text)
+    }
 }
 
 /// A text for a running turn.

@@ -47,7 +47,7 @@ pub struct BatchResult {
     pub tool: String,
     /// Whether the call completed.
     pub success: bool,
-    /// The result.
+    /// The result. A call that failed may have one too: its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// The error.

@@ -135,6 +135,12 @@ pub struct SteeringView {
     /// The channel's own id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
+    /// The metadata of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    /// The attachments of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachments: Option<Vec<Value>>,
 }
 
 /// The end of an attempt.
@@ -145,7 +151,7 @@ pub struct CompleteBody {
     pub fence: u64,
     /// Whether the attempt succeeded.
     pub success: bool,
-    /// The result.
+    /// The result. A failure may have one too, such as the output of a command that failed. The task keeps it with the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// The error of a failure.
@@ -235,6 +241,9 @@ pub struct DeadLetterView {
     pub payload: Value,
     /// The last error.
     pub error: String,
+    /// What the last attempt produced all the same, while the history has the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
     /// The number of attempts.
     pub attempts: u32,
     /// When the task failed for good.

@@ -300,6 +300,7 @@ pub fn with_echo(config: &mut Config) {
             name,
             runner: laneway_config::Runner::Echo,
             lanes: None,
+            urls: laneway_config::AgentUrls::default(),
         });
     }
 }

@@ -19,7 +19,7 @@ HEAD = '''"""What goes over the wire. Written by scripts/generate.py from the se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, Union
 
 '''
@@ -62,6 +62,7 @@ class Document:
             part = self.merged(self.schemas[part["$ref"].rpartition("/")[2]] if "$ref" in part else part)
             whole["properties"].update(part["properties"])
             whole["required"] += part["required"]
+            whole.setdefault("additionalProperties", part.get("additionalProperties", False))
         return whole
 
     def type_of(self, schema: Schema) -> str:
@@ -108,6 +109,9 @@ class Document:
             else:
                 lines.append(f"\n    {attribute}: {union([kind, 'None'])} = None")
             lines.append(doc(field))
+        if schema.get("additionalProperties"):
+            lines.append('\n    more: dict[str, Any] = field(default_factory=dict, metadata={"rest": True})')
+            lines.append('\n    """All further fields."""')
         return "".join(lines) + "\n"
 
     def request(self, name: str, schema: Schema) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import Restarting, run
 
-from laneway import AsyncClient, Client, DoNotRetry, Local, NotClaimable, TaskRun, Worker, errors, events
+from laneway import AsyncClient, AttemptFailed, Client, DoNotRetry, Local, NotClaimable, TaskRun, Worker, errors, events
 from laneway.types import ClaimedTask, HeartbeatAnswer, SteeringView
 
 
@@ -50,6 +50,50 @@ def test_a_worker_runs_several_tasks_at_once_up_to_its_limit(server: Local) -> N
         assert in_thread.result != threading.current_thread().name
         worker.drain()
         await running
+
+    run(server.url, test)
+
+
+def test_a_failure_keeps_what_it_produced(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, lanes=["external"], poll=0.1)
+        output = {"stdout": "no rule to make target", "exit_code": 2}
+
+        @worker.handler("make")
+        async def make(task: TaskRun) -> None:
+            raise AttemptFailed("exit code 2", output)
+
+        running = asyncio.ensure_future(worker.run())
+        ended = await client.wait((await client.submit("make")).id)
+        assert (ended.status, ended.error, ended.result) == ("failed", "exit code 2", output)
+        worker.drain()
+        await running
+        polled = (await client.submit("poll")).id
+        done = await client.complete_external_task(polled, False, output, error="exit code 2")
+        assert (done.status, done.error, done.result) == ("failed", "exit code 2", output)
+
+    run(server.url, test)
+
+
+def test_a_report_that_the_server_refuses_ends_the_attempt(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        too_long = "x" * (5 * 1024 * 1024)
+        worker = Worker(client, lanes=["external"], poll=0.1)
+
+        @worker.handler("long")
+        async def long(task: TaskRun) -> str:
+            return too_long
+
+        running = asyncio.ensure_future(worker.run())
+        ended = await client.wait((await client.submit("long")).id)
+        assert ended.status == "failed" and "its report was refused" in str(ended.error)
+        worker.drain()
+        await running
+        polled = (await client.submit("poll")).id
+        with pytest.raises(errors.Invalid):
+            await client.complete_external_task(polled, True, error="a success has no error")
+        view = await client.task(polled)
+        assert view.status == "failed" and "its report was refused" in str(view.error)
 
     run(server.url, test)
 

@@ -57,6 +57,7 @@ function merged(schema) {
     const other = merged(part.$ref ? schemas[last(part.$ref)] : part);
     Object.assign(whole.properties, other.properties);
     whole.required.push(...other.required);
+    whole.additionalProperties ??= other.additionalProperties;
   }
   return whole;
 }
@@ -74,12 +75,13 @@ for (const name of Object.keys(schemas).filter((name) => !name.startsWith("Page_
     text += `export type ${name} = ${open.has(name) ? "string" : typeOf(schema)};\n`;
     continue;
   }
-  const { properties, required } = merged(schema);
+  const { properties, required, additionalProperties } = merged(schema);
   text += `export interface ${name} {\n`;
   for (const key of Object.keys(properties).sort()) {
     text += comment("  ", described(properties[key]));
     text += `  ${key}${required.includes(key) ? "" : "?"}: ${typeOf(properties[key])};\n`;
   }
+  if (additionalProperties) text += `  /** All further fields. */\n  [field: string]: ${typeOf(additionalProperties === true ? {} : additionalProperties)};\n`;
   text += "}\n";
 }
 

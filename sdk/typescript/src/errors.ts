@@ -65,6 +65,23 @@ export class NotClaimable extends LanewayError {
 /** A worker's handler throws it when the attempt failed and a retry would not help. */
 export class DoNotRetry extends LanewayError {}
 
+/**
+ * A worker's handler throws it when the attempt failed but produced something, such as the output of a command. The task keeps
+ * `result` with the error.
+ */
+export class AttemptFailed extends LanewayError {
+  readonly retryable: boolean;
+
+  constructor(
+    error: string,
+    readonly result?: unknown,
+    { retryable = true }: { retryable?: boolean } = {},
+  ) {
+    super(error);
+    this.retryable = retryable;
+  }
+}
+
 /** The server refused the request, or the task did not succeed. */
 export class Refusal extends LanewayError {
   constructor(

@@ -1,9 +1,19 @@
 // Tasks of external lanes: pending, claimed, completed.
 
-import { NotClaimable, Refusal } from "./errors.js";
+import { NotClaimable, NotFound, Refusal, StaleLease } from "./errors.js";
 import { Lease, leaseLength } from "./leases.js";
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
 import type { ClaimAnswer, ClaimedTask, CompleteBody, ExternalTask, TaskView } from "./wire.js";
+
+/**
+ * The report of a failure, in place of a report that the server would refuse for ever; undefined for any other error. So the
+ * attempt ends with the reason, instead of with its lease.
+ */
+export function failureInstead(error: unknown): Omit<CompleteBody, "fence"> | undefined {
+  const isFinal = error instanceof Refusal && !error.retryable && error.problem.status < 500;
+  if (!isFinal || error instanceof StaleLease || error instanceof NotFound) return undefined;
+  return { success: false, error: `its report was refused: ${error.message}`, retryable: false };
+}
 
 /** A task that waits for a worker, or a claimed task of this client. */
 export class PendingTask {
@@ -65,14 +75,20 @@ export class External {
     const { fence } = await this.#claim(task, options);
     const body: CompleteBody = { fence, ...outcome };
     try {
-      const view = await this.transport.read<TaskView>(pathOf("tasks", task, "complete"), { ...options, method: "POST", body });
+      const view = await this.#report(task, body, options);
       this.#forget(task);
       return view;
     } catch (error) {
       // Without an answer the client keeps the claim, so that the caller can report again.
       if (error instanceof Refusal) this.#forget(task);
+      const failure = failureInstead(error);
+      if (failure) await this.#report(task, { fence, ...failure }, options).catch(() => undefined);
       throw error;
     }
+  }
+
+  #report(task: string, body: CompleteBody, options: CallOptions): Promise<TaskView> {
+    return this.transport.read<TaskView>(pathOf("tasks", task, "complete"), { ...options, method: "POST", body });
   }
 
   #forget(task: string): void {

@@ -158,7 +158,7 @@ export interface BatchRequest {
 export interface BatchResult {
   /** The error. */
   error?: Problem | null;
-  /** The result. */
+  /** The result. A call that failed may have one too: its output. */
   result?: unknown;
   /** Whether the call completed. */
   success: boolean;
@@ -258,12 +258,16 @@ export interface ChangedEvent {
 export interface ChatAnswer {
   /** The course of the turn. */
   execution: ExecutionSummary;
-  /** The agent's answer. */
+  /** The agent's answer: its text, if the agent answered with more fields. */
   response: unknown;
+  /** All further fields. */
+  [field: string]: unknown;
 }
 
 /** A request to an agent: a turn of a session, or a stateless task. */
 export interface ChatRequest {
+  /** The server passes it on to the agent. */
+  allowed_tools?: string[] | null;
   /** The latest start, counted from acceptance. */
   deadline_ms?: number | null;
   /** The message to the agent. */
@@ -276,8 +280,14 @@ export interface ChatRequest {
   priority?: PriorityRequest | null;
   /** The session. Default: the agent's own session. */
   session?: string | null;
+  /** The server passes it on to the agent. The header `Accept` decides whether the server streams. */
+  stream?: boolean | null;
+  /** The server passes it on to the agent. */
+  system_prompt?: string | null;
   /** The longest time of one attempt. */
   timeout_ms?: number | null;
+  /** The longest time of one attempt, in seconds, unless `timeout_ms` gives it. The server passes it on to the agent. */
+  timeout_seconds?: number | null;
   /** The person on whose behalf the token sends the request. The token must be allowed to speak for others. */
   user?: UserRef | null;
   /** The longest time in the queue. With 0 the task starts at once or is refused. */
@@ -355,7 +365,7 @@ export interface CompleteBody {
   error?: string | null;
   /** The fence of the attempt. */
   fence: number;
-  /** The result. */
+  /** The result. A failure may have one too, such as the output of a command that failed. The task keeps it with the error. */
   result?: unknown;
   /** Whether a retry may help. Default true. */
   retryable?: boolean | null;
@@ -449,6 +459,8 @@ export interface DeadLetterView {
   lane: string;
   /** The payload. */
   payload: unknown;
+  /** What the last attempt produced all the same, while the history has the task. */
+  result?: unknown;
   /** The session. */
   session?: string | null;
 }
@@ -609,6 +621,8 @@ export interface FailedEvent {
   code: string;
   /** The error. */
   error: string;
+  /** What the task produced all the same. */
+  result?: unknown;
   /** The task. */
   task_id?: string | null;
 }
@@ -841,6 +855,8 @@ export interface MessageRequest {
   account?: string | null;
   /** The agent that answers. */
   agent: string;
+  /** What the message has attached, as JSON that the server passes on to the agent. The text, the metadata and the attachments have at most 256 KiB together. */
+  attachments?: unknown[] | null;
   /** The largest number of waiting messages. */
   cap?: number | null;
   /** The channel that the message came from. */
@@ -855,6 +871,8 @@ export interface MessageRequest {
   max_wait_ms?: number | null;
   /** The channel's own id of the message. The server accepts each id once. */
   message_id?: string | null;
+  /** JSON that the server passes on to the agent with the message. */
+  metadata?: unknown;
   /** The mode: what happens if the session is busy. */
   mode?: string | null;
   /** What happens if that turn has ended or takes no steering: `followup` (the default), `reject` or `drop`. */
@@ -865,10 +883,10 @@ export interface MessageRequest {
   sender?: string | null;
   /** The name of the sender. */
   sender_name?: string | null;
-  /** The text. */
-  text: string;
-  /** The thread on the channel. */
-  thread?: string | null;
+  /** The text. A message with attachments needs none. */
+  text?: string;
+  /** The thread on the channel. A number is the same as its digits. */
+  thread?: ThreadId | null;
   /** The recipient of the answer. */
   to?: string | null;
   /** The turn that the message steers. */
@@ -1033,6 +1051,8 @@ export interface ProgressEvent {
   at?: At | null;
   /** What a request to cancel found, on a WebSocket. */
   cancel?: string | null;
+  /** The name that the agent gave the event, if it is also the name of an event of Laneway. */
+  event?: string | null;
   /** The report. */
   progress?: unknown;
   /** The task. */
@@ -1358,10 +1378,14 @@ export interface SteerRequest {
 
 /** A message that steers a turn. */
 export interface SteeringView {
+  /** The attachments of the message. */
+  attachments?: unknown[] | null;
   /** The id of the message, for `steered`. */
   id: string;
   /** The channel's own id of the message. */
   message_id?: string | null;
+  /** The metadata of the message. */
+  metadata?: unknown;
   /** The id of the sender. */
   sender?: string | null;
   /** The name of the sender. */
@@ -1478,6 +1502,9 @@ export interface TaskView {
   worker?: string | null;
 }
 
+/** The id of a thread: a text, or a whole number as some channels send it. */
+export type ThreadId = string | number;
+
 /** A token, without its secret. */
 export interface TokenView {
   /** When the token was created. */
@@ -1516,6 +1543,76 @@ export interface TurnEvent {
   messages: string[];
   /** The key of the session. */
   session: string;
+}
+
+/** One message of a turn. */
+export interface TurnMessageView {
+  /** The attachments of the message. */
+  attachments?: unknown[] | null;
+  /** The id. */
+  id: string;
+  /** The channel's own id of the message. */
+  message_id?: string | null;
+  /** The metadata of the message. */
+  metadata?: unknown;
+  /** Whether the message was in a turn that was lost. */
+  redelivered?: boolean;
+  /** The id of the sender. */
+  sender?: string | null;
+  /** The name of the sender. */
+  sender_name?: string | null;
+  /** The text. */
+  text: string;
+}
+
+/** A turn as its agent gets it: the body of the request to an upstream, the first line of a `jsonl` program, and the payload of a worker's task. A field that is missing has no value. */
+export interface TurnPayload {
+  /** The account on the channel. */
+  account?: string | null;
+  /** The agent. */
+  agent: string;
+  /** The tools that the agent may use. */
+  allowed_tools?: string[] | null;
+  /** The channel that the messages came from and the answer goes to. */
+  channel?: string | null;
+  /** The number of messages that were dropped before these. */
+  dropped?: number;
+  /** Whether the session starts afresh. */
+  fresh?: boolean;
+  /** Everything that is said, as one text. */
+  message: string;
+  /** The messages of the session one by one. Empty for a chat or a schedule. */
+  messages?: TurnMessageView[];
+  /** The metadata of the request. */
+  metadata?: unknown;
+  /** The model. */
+  model?: string | null;
+  /** The permissions of the senders. */
+  permissions?: string[];
+  /** Whether a turn with some of this was lost, which may have done something already. */
+  redelivered?: boolean;
+  /** The schedule that asked. */
+  schedule?: string | null;
+  /** The session. Missing for the agent's own session. */
+  session?: string | null;
+  /** The agent that sent the request. */
+  source_agent?: string | null;
+  /** Whether this is a stateless task, which belongs to no session. */
+  stateless?: boolean;
+  /** Whether the caller asked for a stream. */
+  stream?: boolean | null;
+  /** The system prompt. */
+  system_prompt?: string | null;
+  /** The same text. */
+  text?: string;
+  /** The thread on the channel. */
+  thread?: string | null;
+  /** The timeout of the request, in seconds. */
+  timeout_seconds?: number | null;
+  /** The recipient of the answer. */
+  to?: string | null;
+  /** The person that the request is for. */
+  user?: UserRef | null;
 }
 
 /** What an attempt has used so far. */

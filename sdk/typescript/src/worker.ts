@@ -1,7 +1,8 @@
 // Workers: claim tasks of external lanes, run them, report.
 
 import type { Client } from "./client.js";
-import { DoNotRetry, LanewayError, LeaseLost, NotFound, StaleLease } from "./errors.js";
+import { AttemptFailed, DoNotRetry, LanewayError, LeaseLost, NotFound, StaleLease } from "./errors.js";
+import { failureInstead } from "./external.js";
 import { Lease, leaseLength } from "./leases.js";
 import { WITHOUT_END, ownPause, pauseAfter, sleep } from "./retry.js";
 import { TaskRun } from "./task-run.js";
@@ -211,13 +212,18 @@ export class Worker {
 
   /** Repeats the report until it arrives or the lease ends. After the lease, another attempt counts. */
   async #report(task: ClaimedTask, lease: Lease, outcome: Omit<CompleteBody, "fence">): Promise<void> {
-    const body: CompleteBody = { fence: task.fence, ...outcome };
+    let body: CompleteBody = { fence: task.fence, ...outcome };
     for (let tries = 1; ; tries += 1) {
       try {
         await this.client.transport.read(pathOf("tasks", task.id, "complete"), { method: "POST", body });
         return;
       } catch (error) {
         if (!(error instanceof LanewayError)) throw error;
+        const failure = failureInstead(error);
+        if (failure && body.result !== undefined) {
+          body = { fence: task.fence, ...failure };
+          continue;
+        }
         // If the answer to an earlier try was lost, the server may already have this report.
         const isRefused = error instanceof StaleLease || error instanceof NotFound;
         const pause = isRefused ? undefined : pauseAfter(WITHOUT_END, error, tries, 0, Math.random());
@@ -235,15 +241,24 @@ export class Worker {
 async function settled(run: Handler<never>, task: TaskRun<never>): Promise<Omit<CompleteBody, "fence">> {
   try {
     const result = (await run(task)) ?? null;
-    try {
-      JSON.stringify(result);
-    } catch (unsayable) {
-      return { success: false, error: `the result cannot be said in JSON: ${String(unsayable)}`, retryable: false };
-    }
-    return { success: true, result };
+    return unsayable(result) ?? { success: true, result };
   } catch (error) {
     const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    if (error instanceof AttemptFailed) {
+      const failed = { success: false, error: error.message, retryable: error.retryable && !task.signal.aborted };
+      return error.result == null ? failed : (unsayable(error.result) ?? { ...failed, result: error.result });
+    }
     if (error instanceof DoNotRetry) return { success: false, error: error.message, retryable: false };
     return { success: false, error: text, retryable: !task.signal.aborted };
+  }
+}
+
+/** The report on a result that cannot be sent, if it cannot. */
+function unsayable(result: unknown): Omit<CompleteBody, "fence"> | undefined {
+  try {
+    JSON.stringify(result);
+    return undefined;
+  } catch (error) {
+    return { success: false, error: `the result cannot be said in JSON: ${String(error)}`, retryable: false };
   }
 }

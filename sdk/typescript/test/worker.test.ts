@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, after, before, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { Client, DoNotRetry, Laneway, type Local, NotClaimable, TaskRun, Worker } from "../src/index.js";
+import { AttemptFailed, Client, DoNotRetry, Laneway, type Local, NotClaimable, TaskRun, Worker } from "../src/index.js";
 import type { SteeringView } from "../src/wire.js";
 import { proxy } from "./proxy.js";
 import { CONFIG, Restarting, fresh } from "./server.js";
@@ -48,6 +48,35 @@ test("a worker runs several tasks at once up to its limit", async (t) => {
   assert.equal(most, 2);
   worker.drain();
   await running;
+});
+
+test("a failure keeps what it produced", async (t) => {
+  const output = { stdout: "no rule to make target", exit_code: 2 };
+  const worker = new Worker(client, { pollMs: 100 }).handler("make", () => {
+    throw new AttemptFailed("exit code 2", output);
+  });
+  const running = start(t, worker);
+  const ended = await client.wait((await client.submit("make")).id);
+  assert.deepEqual([ended.status, ended.error, ended.result], ["failed", "exit code 2", output]);
+  worker.drain();
+  await running;
+  const polled = (await client.submit("poll")).id;
+  const done = await client.completeExternalTask(polled, { success: false, result: output, error: "exit code 2" });
+  assert.deepEqual([done.status, done.error, done.result], ["failed", "exit code 2", output]);
+});
+
+test("a report that the server refuses ends the attempt", async (t) => {
+  const worker = new Worker(client, { pollMs: 100, ...quiet }).handler("long", () => "x".repeat(5 * 1024 * 1024));
+  const running = start(t, worker);
+  const ended = await client.wait((await client.submit("long")).id);
+  assert.equal(ended.status, "failed");
+  assert.match(String(ended.error), /its report was refused/);
+  worker.drain();
+  await running;
+  const polled = (await client.submit("poll")).id;
+  await assert.rejects(client.completeExternalTask(polled, { success: true, error: "a success has no error" }), { code: "INVALID" });
+  const view = await client.task(polled);
+  assert.deepEqual([view.status, /its report was refused/.test(String(view.error))], ["failed", true]);
 });
 
 test("failures are retried unless the handler says not to", async (t) => {

@@ -36,7 +36,7 @@ pub(crate) struct Asking {
         long,
         value_name = "URL",
         env = "LANEWAY_URL",
-        default_value = "http://127.0.0.1:7717",
+        default_value = crate::connection::DEFAULT_URL,
         global = true
     )]
     pub(crate) url: String,

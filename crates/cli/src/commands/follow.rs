@@ -153,7 +153,8 @@ impl Follow {
             (false, false) if result.is_null() => Ok(()),
             (false, false) => {
                 self.clear_status();
-                output::line(&format::full(result))
+                // The text of an answer that has other fields too.
+                output::line(&format::full(result.get("response").unwrap_or(result)))
             }
         }
     }

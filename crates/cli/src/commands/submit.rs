@@ -102,9 +102,7 @@ async fn ask(client: &Client, verb: &Chat, message: &str) -> Result<(), CliError
         wait_timeout_ms: verb.timing.wait_timeout,
         timeout_ms: verb.timing.timeout,
         deadline_ms: verb.timing.deadline,
-        model: None,
-        metadata: None,
-        user: None,
+        ..ChatRequest::default()
     };
     let form = if verb.parallel { AskKind::Task } else { AskKind::Chat };
     let options = AskOptions { key: verb.timing.key.clone(), detach: verb.detach, ..AskOptions::default() };

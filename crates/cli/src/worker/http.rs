@@ -70,10 +70,8 @@ impl Service {
         let status = answer.status();
         if !status.is_success() {
             let again = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
-            return Err(AttemptFailure {
-                error: format!("the service answered {}", status.as_u16()),
-                retryable: again,
-            });
+            let failure = AttemptFailure::new(format!("the service answered {}", status.as_u16()));
+            return Err(AttemptFailure { retryable: again, ..failure });
         }
         let mut body = Vec::new();
         while let Some(piece) =

@@ -100,11 +100,16 @@ async fn text(
         attempt.stopped().await;
     };
     let done = program.run(input, stop, |_| {}).await.map_err(not_started)?;
-    succeeded(&done, attempt)?;
-    if is_turn(attempt) {
-        Ok(Value::String(done.stdout))
-    } else {
-        Ok(serde_json::from_str(&done.stdout).unwrap_or(Value::String(done.stdout)))
+    let ended = succeeded(&done, attempt);
+    let output = || serde_json::from_str(&done.stdout).unwrap_or(Value::String(done.stdout.clone()));
+    match ended {
+        Ok(()) if is_turn(attempt) => Ok(Value::String(done.stdout)),
+        Ok(()) => Ok(output()),
+        // What a tool wrote before it failed says what went wrong.
+        Err(failure) if !is_turn(attempt) && !done.stdout.is_empty() && !done.overflowed => {
+            Err(failure.with_output(output()))
+        }
+        Err(failure) => Err(failure),
     }
 }
 
@@ -189,7 +194,9 @@ async fn jsonl(
     };
     match (attempt.stop_cause(), output.answer()) {
         (Some(reason), _) => Err(AttemptFailure::new(reason)),
-        (None, ProgramAnswer::Error { error, retryable }) => Err(AttemptFailure { error, retryable }),
+        (None, ProgramAnswer::Error { error, retryable, output }) => {
+            Err(AttemptFailure { error, retryable, output })
+        }
         (None, _) if !exit.is_success() => Err(AttemptFailure::new(format!("the program ended with {exit}"))),
         (None, ProgramAnswer::Result(result)) => Ok(result),
         (None, ProgramAnswer::Text(text)) => Ok(Value::String(text)),

@@ -18,17 +18,24 @@ pub struct AttemptFailure {
     pub error: String,
     /// Whether another attempt could help.
     pub retryable: bool,
+    /// What the attempt produced all the same, such as the output of a command that failed.
+    pub output: Option<Value>,
 }
 
 impl AttemptFailure {
     /// Another attempt could help.
     pub fn new(error: impl fmt::Display) -> AttemptFailure {
-        AttemptFailure { error: error.to_string(), retryable: true }
+        AttemptFailure { error: error.to_string(), retryable: true, output: None }
     }
 
     /// No other attempt could help.
     pub fn fatal(error: impl fmt::Display) -> AttemptFailure {
-        AttemptFailure { error: error.to_string(), retryable: false }
+        AttemptFailure { error: error.to_string(), retryable: false, output: None }
+    }
+
+    /// Keeps what the attempt produced all the same. The task has it as its result, with the error.
+    pub fn with_output(self, output: impl Into<Value>) -> AttemptFailure {
+        AttemptFailure { output: Some(output.into()), ..self }
     }
 }
 
@@ -227,8 +234,7 @@ mod tests {
     use super::*;
 
     fn message(id: &str) -> SteeringView {
-        let (id, text) = (id.to_owned(), format!("say {id}"));
-        SteeringView { id, text, sender: None, sender_name: None, message_id: None }
+        serde_json::from_value(serde_json::json!({ "id": id, "text": format!("say {id}") })).unwrap()
     }
 
     #[tokio::test]

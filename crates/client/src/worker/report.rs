@@ -24,9 +24,11 @@ pub(super) enum Reported {
 
 fn body(fence: u64, outcome: Result<Value, AttemptFailure>, steered: Vec<String>) -> CompleteBody {
     let success = outcome.is_ok();
-    let (result, failure) = (outcome.as_ref().ok().cloned(), outcome.err());
-    let retryable = failure.as_ref().map(|failure| failure.retryable);
-    CompleteBody { fence, success, result, error: failure.map(|failure| failure.error), retryable, steered }
+    let (result, error, retryable) = match outcome {
+        Ok(result) => (Some(result), None, None),
+        Err(failure) => (failure.output, Some(failure.error), Some(failure.retryable)),
+    };
+    CompleteBody { fence, success, result, error, retryable, steered }
 }
 
 /// Reports the outcome, however long the server is away.

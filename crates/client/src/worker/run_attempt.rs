@@ -102,5 +102,5 @@ impl Worker {
 }
 
 fn stopped(cause: StopCause) -> AttemptFailure {
-    AttemptFailure { error: cause.to_string(), retryable: cause != StopCause::Cancelled }
+    AttemptFailure { retryable: cause != StopCause::Cancelled, ..AttemptFailure::new(cause) }
 }

@@ -3,7 +3,9 @@
 use laneway_core::{LANES_PER_TASK_MAX, LaneName, Name, Pattern};
 
 use crate::blocks::lanes::{Lanes, take_settings};
-use crate::config::{AgentConfig, CatchUp, KindHandler, Profile, ProgramConfig, Protocol, Runner, Schedule};
+use crate::config::{
+    AgentConfig, AgentUrls, CatchUp, KindHandler, Profile, ProgramConfig, Protocol, Runner, Schedule,
+};
 use crate::fields::Fields;
 use crate::formats::Entry;
 use crate::report::{Report, nearest};
@@ -23,11 +25,46 @@ pub(crate) fn agents(
     (agents, names)
 }
 
+/// The lanes that `agents.defaults` limits, as chat gateways write it.
+const LIMITED: [(&str, &str); 2] = [("", "main"), ("subagents", "subagent")];
+
+/// Reads `agents { defaults { max_concurrent = 4 } }`, which limits the lane `main`, and its block `subagents`.
+pub(crate) fn defaults(report: &mut Report, top: &mut Fields<'_>, lanes: &mut Lanes) {
+    let Some(mut outer) = top.block(report, "agents") else { return };
+    if let Some(mut fields) = outer.block(report, "defaults") {
+        for (inner, lane) in LIMITED {
+            let Ok(lane) = LaneName::new(lane) else { continue };
+            if inner.is_empty() {
+                default_limit(report, &mut fields, lanes, &lane);
+            } else if let Some(mut fields) = fields.block(report, inner) {
+                default_limit(report, &mut fields, lanes, &lane);
+                fields.finish(report);
+            }
+        }
+        fields.finish(report);
+    }
+    outer.finish(report);
+}
+
+fn default_limit(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lanes, lane: &LaneName) {
+    let line = fields.peek("max_concurrent").and_then(|field| field.line);
+    let Some(limit) = fields.count(report, "max_concurrent", 1) else { return };
+    let limit = limit.to_string();
+    if let Some(first) = lanes.lane(&Pattern::from(lane)).given("max_concurrency").cloned() {
+        let sentence = format!("the lane {lane} has a limit already, at {first}; give one of them");
+        return report.contradiction(line, "agents.defaults", sentence);
+    }
+    if let Err(error) = lanes.settled(lane).assign("max_concurrency", &limit, report.at(line)) {
+        report.wrong(line, "agents.defaults", "max_concurrent", &error.expected);
+    }
+}
+
 pub(crate) fn agent(report: &mut Report, entry: &Entry, lanes: &mut Lanes) -> Option<AgentConfig> {
     let block = format!("agent \"{}\"", entry.key);
     let name = agent_name(report, &block, entry);
     let mut fields = Fields::of(report, &block, "", &entry.node)?;
     let runner = runner(report, &mut fields, true);
+    let urls = urls(report, &mut fields, runner.as_ref());
     let further = further_lanes(report, &mut fields);
     // A wrong name must not hide errors in the rest of the block.
     let lane = name.as_ref().map_or_else(|| "agent:unnamed".to_owned(), |name| format!("agent:{name}"));
@@ -35,7 +72,21 @@ pub(crate) fn agent(report: &mut Report, entry: &Entry, lanes: &mut Lanes) -> Op
         take_settings(report, &mut fields, lanes.lane(&lane));
     }
     fields.finish(report);
-    Some(AgentConfig { name: name?, runner: runner?, lanes: further })
+    Some(AgentConfig { name: name?, runner: runner?, lanes: further, urls })
+}
+
+/// Reads the further addresses of an HTTP service.
+fn urls(report: &mut Report, fields: &mut Fields<'_>, runner: Option<&Runner>) -> AgentUrls {
+    let mut read = |key: &str| {
+        let url = fields.text(report, key)?;
+        check_url(report, fields, key, &url);
+        if !matches!(runner, Some(Runner::Url(_)) | None) {
+            let line = report.line_of(&fields.block, key);
+            report.contradiction(line, &fields.block, format!("{key} needs a url"));
+        }
+        Some(url)
+    };
+    AgentUrls { task: read("task_url"), steer: read("steer_url"), cancel: read("cancel_url") }
 }
 
 /// Reads the name of an agent, which must be the name of a lane after `agent:`.
@@ -100,7 +151,7 @@ pub(crate) fn runner(report: &mut Report, fields: &mut Fields<'_>, agent: bool) 
         given.push(Runner::Program(ProgramConfig { command, protocol, env, cwd: cwd.map(Into::into) }));
     }
     if let Some(url) = url {
-        check_url(report, fields, &url);
+        check_url(report, fields, "url", &url);
         given.push(Runner::Url(url));
     }
     given.extend(external.then_some(Runner::External));
@@ -134,12 +185,12 @@ fn check_program(report: &mut Report, fields: &Fields<'_>, command: &[String], e
     }
 }
 
-pub(crate) fn check_url(report: &mut Report, fields: &Fields<'_>, url: &str) {
+pub(crate) fn check_url(report: &mut Report, fields: &Fields<'_>, key: &str, url: &str) {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     let host = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     if host.is_none_or(str::is_empty) || url.contains(char::is_whitespace) {
-        let line = report.line_of(&fields.block, "url");
-        report.wrong(line, &fields.block, "url", "must be an http:// or https:// URL");
+        let line = report.line_of(&fields.block, key);
+        report.wrong(line, &fields.block, key, "must be an http:// or https:// URL");
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::{DropRule, MessagePolicy, MessageQueue, MessageSettings, Millis, Mode, QueueOverrides};
+use laneway_core::{
+    DropRule, MessagePolicy, MessageQueue, MessageSettings, Millis, Mode, QueueOverrides, duration,
+};
 
 use crate::blocks::message_types::Messages;
 use crate::fields::{Fields, word};
@@ -44,6 +46,9 @@ pub(crate) fn messages(report: &mut Report, top: &mut Fields<'_>) -> Messages {
         for entry in fields.named(report, "by_channel") {
             channel(report, entry, &mut messages);
         }
+        for entry in fields.named(report, "debounce_ms_by_channel") {
+            channel_debounce(report, entry, &mut messages);
+        }
         fields.finish(report);
     }
     check_policy(report, outer.line, QUEUE, &messages.queue, messages.policy);
@@ -75,6 +80,30 @@ fn channel(report: &mut Report, entry: &Entry, messages: &mut Messages) {
         },
     };
     messages.by_channel.insert(entry.key.clone(), own);
+    let queue = messages.in_channel(&entry.key);
+    check_waits(report, entry.line, &block, &queue);
+    check_policy(report, entry.line, &block, &queue, messages.policy);
+}
+
+/// Reads `debounce_ms_by_channel { discord = 1500 }`, which is the debounce of a channel.
+fn channel_debounce(report: &mut Report, entry: &Entry, messages: &mut Messages) {
+    let block = format!("{QUEUE}.by_channel \"{}\"", entry.key);
+    let length = match &entry.node.value {
+        Value::Number(text) => duration("debounce", text, Millis(0)).ok(),
+        _ => None,
+    };
+    let Some(length) = length else {
+        let key = format!("debounce_ms_by_channel.{}", entry.key);
+        return report.wrong(entry.line, QUEUE, &key, "must be a whole number of milliseconds");
+    };
+    let own = messages.by_channel.entry(entry.key.clone()).or_default();
+    if own.debounce.is_some_and(|known| known != length) {
+        let sentence =
+            "by_channel and debounce_ms_by_channel give different values; give one of them".to_owned();
+        return report.contradiction(entry.line, &block, sentence);
+    }
+    own.debounce = Some(length);
+    report.remember(&block, "debounce", entry.line);
     let queue = messages.in_channel(&entry.key);
     check_waits(report, entry.line, &block, &queue);
     check_policy(report, entry.line, &block, &queue, messages.policy);

@@ -134,7 +134,7 @@ fn no_handler() -> crate::error::ConfigProblem {
 
 fn url(report: &mut Report, top: &mut Fields<'_>) -> Option<String> {
     let url = top.text(report, "url")?;
-    agents::check_url(report, top, &url);
+    agents::check_url(report, top, "url", &url);
     Some(url)
 }
 

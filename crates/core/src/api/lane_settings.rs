@@ -177,7 +177,7 @@ pub struct LaneSettings {
     pub weight: Option<u32>,
     /// How long a task may wait. Default off; `agent:*` 120 s; tool lanes with an external or hybrid handler: `timeout`.
     pub wait_timeout: Option<Switch<Millis>>,
-    /// How long an attempt may take. Default off; `agent:*` 600 s, tool lanes 60 s.
+    /// How long an attempt may take. Default off; `agent:*` 600 s, `task:*` 300 s, tool lanes 60 s.
     pub timeout: Option<Switch<Millis>>,
     /// How long an attempt may go unheard. Default 30 s.
     pub lease: Option<Millis>,
@@ -346,6 +346,7 @@ impl Settings {
         let timeout = asked.timeout.map_or_else(
             || match family {
                 Family::Agent => Some(Millis::from_secs(600)),
+                Family::Task => Some(Millis::from_secs(300)),
                 _ if family.is_tool_lane() => Some(Millis::from_secs(60)),
                 _ => None,
             },

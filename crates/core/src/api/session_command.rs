@@ -322,6 +322,10 @@ pub struct TurnMessage {
     pub message_id: Option<Arc<str>>,
     /// It was in a turn that was lost, which may have done something already.
     pub redelivered: bool,
+    /// JSON of the sender's.
+    pub metadata: Option<Arc<str>>,
+    /// A JSON array of the sender's.
+    pub attachments: Option<Arc<str>>,
 }
 
 impl From<&Message> for TurnMessage {
@@ -334,6 +338,8 @@ impl From<&Message> for TurnMessage {
             sender_name: from.name,
             message_id: message.message_id().cloned(),
             redelivered: message.redelivered,
+            metadata: message.metadata().cloned(),
+            attachments: message.attachments().cloned(),
         }
     }
 }

@@ -68,7 +68,7 @@ fn count(setting: &str, text: &str, least: u32, most: u32) -> Result<u32, Settin
 
 /// Reads a duration: a whole number with `ms`, `s`, `m`, `h` or `d`; without a unit, milliseconds.
 pub fn duration(setting: &str, text: &str, least: Millis) -> Result<Millis, SettingError> {
-    let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
     let unit = match text[digits..].trim() {
         "" | "ms" => Some(1),
         "s" => Some(1000),
@@ -77,7 +77,7 @@ pub fn duration(setting: &str, text: &str, least: Millis) -> Result<Millis, Sett
         "d" => Some(86_400_000),
         _ => None,
     };
-    let length = text[..digits].parse::<u64>().ok().zip(unit).and_then(|(n, unit)| n.checked_mul(unit));
+    let length = unit.and_then(|unit| whole_millis(&text[..digits], unit));
     match length {
         Some(millis) if (least.0..=Millis::MAX.0).contains(&millis) => Ok(Millis(millis)),
         _ => wrong(
@@ -85,6 +85,21 @@ pub fn duration(setting: &str, text: &str, least: Millis) -> Result<Millis, Sett
             format!("must be a duration such as \"2s\" or 500 (milliseconds), from {least} to ten years"),
         ),
     }
+}
+
+/// A number such as `0.5` of units of this many milliseconds, if that is a whole number of milliseconds.
+fn whole_millis(number: &str, unit: u64) -> Option<u64> {
+    const DIGITS_MAX: usize = 9;
+    let Some((whole, part)) = number.split_once('.') else {
+        return number.parse::<u64>().ok()?.checked_mul(unit);
+    };
+    if part.is_empty() || part.len() > DIGITS_MAX || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let parts = part.parse::<u64>().ok()?.checked_mul(unit)?;
+    let scale = 10_u64.pow(part.len() as u32);
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()? };
+    (parts % scale == 0).then(|| whole.checked_mul(unit)?.checked_add(parts / scale))?
 }
 
 fn one_of<T: Copy>(setting: &str, text: &str, words: &[(&str, T)]) -> Result<T, SettingError> {
@@ -299,6 +314,17 @@ fn rate_limit(text: &str) -> Result<RateLimit, SettingError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_may_have_a_fraction_of_its_unit() {
+        let read = |text| duration("x", text, Millis(0)).ok().map(|length| length.0);
+        for (text, millis) in [("0.5s", 500), ("1.25m", 75_000), (".1s", 100), ("2.0", 2), ("0.001 s", 1)] {
+            assert_eq!(read(text), Some(millis), "{text}");
+        }
+        for text in ["0.5", "1.5ms", "0.0001s", "1.s", "1.2.3s", "-1.5s", ".", "s", "1e3s", "1.0000000001s"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn nonsense_is_refused_by_name_and_the_old_value_stays() {

@@ -1,4 +1,4 @@
-//! Directives: `/queue …`, `/stop` and `/new` in the text of a message, and what is answered to them.
+//! Directives: `/queue …`, `/steer …`, `/stop` and `/new` in the text of a message, and what is answered to them.
 //!
 //! Pure text in, meaning out. Whether the sender may is decided before.
 
@@ -60,10 +60,26 @@ pub fn read_directive(text: &str) -> Reading {
         let text = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
         return Reading::Whole(Directive::New { text });
     }
+    for command in ["/steer", "/tell"] {
+        if let Some(("", rest)) = split_command(trimmed, command) {
+            return read_steer(command, rest.trim());
+        }
+    }
     match split_command(trimmed, "/queue") {
         Some((before, after)) => read_queue(before.trim_end(), after),
         None => Reading::Plain,
     }
+}
+
+/// `/steer text`: the text goes into the running turn.
+fn read_steer(command: &str, text: &str) -> Reading {
+    if text.is_empty() {
+        return Reading::Wrong(format!(
+            "{command} needs a text for the running turn, as in {command} use the other file."
+        ));
+    }
+    let queue = QueueOverrides { mode: Some(Mode::Steer), ..QueueOverrides::default() };
+    Reading::Inline { queue, text: text.to_owned() }
 }
 
 /// Splits at the first word that is the command, with or without a colon behind it.
@@ -119,7 +135,7 @@ fn read_queue(before: &str, mut after: &str) -> Reading {
         (true, 1, 1) => Reading::Whole(Directive::Reset),
         (true, _, 0) => Reading::Whole(Directive::Set(queue)),
         (_, _, 1..) => Reading::Wrong(
-            "\"default\" and \"reset\" clear what is stored for the session: send /queue default alone."
+            "\"default\", \"reset\" and \"clear\" clear what is stored for the session: send /queue default alone."
                 .to_owned(),
         ),
         (false, 0, 0) if before.is_empty() => Reading::Wrong(not_an_option(unknown.unwrap_or_default())),
@@ -140,7 +156,7 @@ fn read_word(word: &str) -> Word {
     if let Some(mode) = Mode::parse(word) {
         return one(|queue, mode| queue.mode = Some(mode), mode);
     }
-    if word.eq_ignore_ascii_case("default") || word.eq_ignore_ascii_case("reset") {
+    if ["default", "reset", "clear"].iter().any(|reset| word.eq_ignore_ascii_case(reset)) {
         return Word::Reset;
     }
     let Some((key, value)) = word.split_once([':', '=']) else { return Word::Unknown };

@@ -13,9 +13,9 @@ use crate::api::retry::mix;
 use crate::api::time::Timestamp;
 use crate::sessions::queue_mode::QueueOverrides;
 
-/// The longest text of a message, in bytes.
+/// The longest text of a message, its metadata and attachments counted in, in bytes.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
-/// The texts of all messages that have not ended, together, in bytes: more are refused until some have.
+/// The texts of all messages that have not ended, with their metadata and attachments, together, in bytes: more are refused until some have.
 pub const TEXTS_BYTES_MAX: u64 = 1 << 30;
 /// The longest of the short texts around a message (a channel, a sender, an id), in bytes.
 pub const LABEL_BYTES_MAX: usize = 512;
@@ -145,7 +145,8 @@ pub struct Incoming {
     pub session: Arc<str>,
     /// Who should answer.
     pub agent: Agent,
-    /// What is said, at most [`TEXT_BYTES_MAX`] bytes.
+    /// What is said. May be empty if there are attachments. With the metadata and the attachments at most [`TEXT_BYTES_MAX`]
+    /// bytes.
     pub text: Arc<str>,
     /// Where it came from and where the answer goes.
     pub place: Place,
@@ -173,6 +174,12 @@ pub struct Incoming {
     /// affect which other messages the turn answers.
     #[serde(default)]
     pub asker: Option<LaneName>,
+    /// JSON of the sender's, which goes to the agent as it is.
+    #[serde(default)]
+    pub metadata: Option<Arc<str>>,
+    /// A JSON array of the sender's, which goes to the agent as it is.
+    #[serde(default)]
+    pub attachments: Option<Arc<str>>,
 }
 
 impl Incoming {
@@ -200,8 +207,19 @@ impl Incoming {
             source: Source::default(),
             priority: None,
             asker: None,
+            metadata: None,
+            attachments: None,
         }
     }
+
+    /// The text with the metadata and the attachments, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len() + bytes_of(&self.metadata) + bytes_of(&self.attachments)
+    }
+}
+
+fn bytes_of(text: &Option<Arc<str>>) -> usize {
+    text.as_ref().map_or(0, |text| text.len())
 }
 
 /// What messages that are answered together share: who answers, where to, and what the senders may do.
@@ -283,9 +301,32 @@ pub struct Extras {
     /// A further lane that a turn needs which this message begins.
     #[serde(default)]
     pub asker: Option<LaneName>,
+    /// JSON of the sender's.
+    #[serde(default)]
+    pub metadata: Option<Arc<str>>,
+    /// A JSON array of the sender's.
+    #[serde(default)]
+    pub attachments: Option<Arc<str>>,
 }
 
 impl Message {
+    /// The text with the metadata and the attachments, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let extras = self.extras.as_deref();
+        let more = extras.map_or(0, |extras| bytes_of(&extras.metadata) + bytes_of(&extras.attachments));
+        (self.text.len() + more) as u64
+    }
+
+    /// JSON of the sender's.
+    pub fn metadata(&self) -> Option<&Arc<str>> {
+        self.extras.as_ref()?.metadata.as_ref()
+    }
+
+    /// A JSON array of the sender's.
+    pub fn attachments(&self) -> Option<&Arc<str>> {
+        self.extras.as_ref()?.attachments.as_ref()
+    }
+
     /// A further lane that a turn needs which this message begins.
     pub fn asker(&self) -> Option<&LaneName> {
         self.extras.as_ref()?.asker.as_ref()
@@ -409,7 +450,7 @@ pub enum MessageStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadMessage {
-    /// The text is empty.
+    /// The text is empty, and there are no attachments.
     Empty,
     /// The text is longer than [`TEXT_BYTES_MAX`].
     TooLong,
@@ -440,8 +481,13 @@ pub enum BadMessage {
 impl fmt::Display for BadMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadMessage::Empty => write!(f, "a message has a text"),
-            BadMessage::TooLong => write!(f, "the text of a message has at most {TEXT_BYTES_MAX} bytes"),
+            BadMessage::Empty => write!(f, "a message has a text or attachments"),
+            BadMessage::TooLong => {
+                write!(
+                    f,
+                    "the text of a message, with its metadata and attachments, has at most {TEXT_BYTES_MAX} bytes"
+                )
+            }
             BadMessage::Label(field) => write!(f, "{field} has at most {LABEL_BYTES_MAX} bytes"),
             BadMessage::Permissions => write!(f, "a message has at most {PERMISSIONS_MAX} permissions"),
             BadMessage::Lanes => write!(f, "an agent names at most {AGENT_LANES_MAX} lanes"),

@@ -73,6 +73,8 @@ fn once_more(lane: &LaneName, kept: &Message, id: MessageId) -> Incoming {
         message_id: kept.message_id().cloned(),
         queue: kept.queue(),
         asker: kept.asker().cloned(),
+        metadata: kept.metadata().cloned(),
+        attachments: kept.attachments().cloned(),
         source: address.source,
         priority: address.priority,
         ..Incoming::new(id, key, Agent::clone(&address.agent), Arc::clone(&kept.text))

@@ -298,6 +298,12 @@ pub struct EffectiveQueue {
 }
 
 impl MessageSettings {
+    /// The settings of a channel, whose name may be in any case.
+    fn of_channel(&self, name: &str) -> Option<&QueueOverrides> {
+        let in_any_case = || self.by_channel.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        self.by_channel.get(name).or_else(|| in_any_case().map(|(_, own)| own))
+    }
+
     /// What holds for a message with these overrides, in a session with these, in this channel.
     pub fn effective(
         &self,
@@ -306,7 +312,7 @@ impl MessageSettings {
         channel: Option<&str>,
     ) -> EffectiveQueue {
         let silent = QueueOverrides::default();
-        let channel = channel.and_then(|name| self.by_channel.get(name)).unwrap_or(&silent);
+        let channel = channel.and_then(|name| self.of_channel(name)).unwrap_or(&silent);
         let levels = [
             (message, Origin::Message),
             (session, Origin::Session),

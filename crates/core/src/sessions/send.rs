@@ -197,7 +197,7 @@ impl Scheduler {
         if self.state.sessions.session_with(id).is_some() || self.state.sessions.end_of(id).is_some() {
             return Err(Rejection::MessageIdTaken { message: id });
         }
-        if self.state.sessions.text_bytes + incoming.text.len() as u64 > TEXTS_BYTES_MAX {
+        if self.state.sessions.text_bytes + incoming.bytes() as u64 > TEXTS_BYTES_MAX {
             return Err(Rejection::MessagesFull);
         }
         Ok(())
@@ -256,10 +256,10 @@ fn forget_empty(incoming: &mut Incoming) {
 
 fn check(incoming: &Incoming) -> Result<LaneName, Rejection> {
     let bad = |error: BadMessage| Err(Rejection::BadMessage(error));
-    if incoming.text.trim().is_empty() {
+    if incoming.text.trim().is_empty() && incoming.attachments.is_none() {
         return bad(BadMessage::Empty);
     }
-    if incoming.text.len() > TEXT_BYTES_MAX {
+    if incoming.bytes() > TEXT_BYTES_MAX {
         return bad(BadMessage::TooLong);
     }
     let labels = [
@@ -313,6 +313,8 @@ fn kept(incoming: &Incoming, at: crate::api::time::Timestamp, number: u64) -> Me
         message_id: incoming.message_id.clone(),
         queue: incoming.queue,
         asker: incoming.asker.clone(),
+        metadata: incoming.metadata.clone(),
+        attachments: incoming.attachments.clone(),
     };
     let from = Sender { id: incoming.sender.clone(), name: incoming.sender_name.clone() };
     Message {

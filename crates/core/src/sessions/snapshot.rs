@@ -54,7 +54,7 @@ impl Scheduler {
         let mut text_bytes = 0;
         for (idx, session) in self.state.sessions.iter() {
             for message in session.messages() {
-                text_bytes += message.text.len() as u64;
+                text_bytes += message.bytes();
                 if found.insert(message.id, idx).is_some() {
                     return Some(format!("{:?} is in two places", message.id));
                 }

@@ -114,14 +114,14 @@ impl Sessions {
     /// A message is in a session now.
     pub(crate) fn note_message(&mut self, message: &Message, session: SessionIdx) {
         self.by_message.insert(self.by_message.hash(message.id), session);
-        self.text_bytes += message.text.len() as u64;
+        self.text_bytes += message.bytes();
     }
 
     /// A message has ended.
     pub(crate) fn forget_message(&mut self, message: &Message, session: SessionIdx) {
         self.by_message.remove(self.by_message.hash(message.id), session);
         self.by_message.shrink();
-        self.text_bytes -= message.text.len() as u64;
+        self.text_bytes -= message.bytes();
     }
 
     /// For the checks.
@@ -170,7 +170,7 @@ impl Sessions {
         let idx = self.insert(session);
         for message in self.table[idx].messages() {
             self.by_message.insert(self.by_message.hash(message.id), idx);
-            self.text_bytes += message.text.len() as u64;
+            self.text_bytes += message.bytes();
         }
         if let Some(key) = forget_at {
             self.forgets.insert(key, idx);

@@ -143,9 +143,9 @@ impl Batch {
         self.payloads.iter().find(|(blob, _)| *blob == id).map(|(_, payload)| payload.clone())
     }
 
-    /// What a task that ended so produced.
+    /// What a task that ended so produced. A failure may have an output too.
     pub(crate) fn result_of(&self, task: TaskId, end: &End) -> Option<Bytes> {
-        self.results.get(&task).filter(|_| *end == End::Completed).cloned()
+        self.results.get(&task).filter(|_| matches!(end, End::Completed | End::Failed { .. })).cloned()
     }
 
     pub(crate) fn take_changes(&mut self, scheduler: &mut Scheduler, is_watched: bool) {

@@ -29,7 +29,7 @@ pub struct Ending {
     pub waited: Millis,
     /// How long its last attempt ran; zero if none started.
     pub ran: Millis,
-    /// What it produced, as JSON.
+    /// What it produced, as JSON. A failure may have an output too.
     pub result: Option<Bytes>,
 }
 
@@ -325,6 +325,12 @@ impl Ending {
     pub(crate) fn of_finished(finished: Finished, result: Option<Bytes>) -> Ending {
         let Finished { end, submitted, started, ended, attempts, .. } = finished;
         Ending { attempts, result, ..Ending::at(end, submitted, started, ended) }
+    }
+
+    /// What a task that failed produced all the same.
+    pub fn output(&self) -> Option<serde_json::Value> {
+        let output = self.result.as_deref().filter(|_| matches!(self.end, End::Failed { .. }));
+        output.and_then(|output| serde_json::from_slice(output).ok())
     }
 
     /// The end as a result: what it produced, or why it produced nothing.

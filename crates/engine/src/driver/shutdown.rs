@@ -73,7 +73,10 @@ impl Engine {
             .finish(&self.storage.journal, self.storage.head, last, self.scheduler.now())
             .await;
         self.resources.hub.close();
-        drop(self.resources.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
+        // What a queue in memory remembers has nothing to close: callers still read the results of the last runs.
+        if self.storage.journal.log().is_some() {
+            drop(self.resources.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
+        }
         let done = self.closing.take().map(|closing| closing.done).unwrap_or_default();
         // Closing a store may block. The join fails only when the runtime ends, and the store with it.
         let tasks = self.spawner.clone();

@@ -53,6 +53,8 @@ pub enum Update {
         task: TaskId,
         /// Which attempt.
         fence: Fence,
+        /// The name that the attempt gives the report, if it has one.
+        name: Option<Arc<str>>,
         /// The report.
         value: Arc<serde_json::Value>,
     },

@@ -6,6 +6,7 @@ use std::time::Duration;
 use laneway_core::{
     Agent, DropRule, Incoming, LaneName, MessageId, Mode, Name, NameError, Otherwise, Source, Steer, TaskId,
 };
+use serde_json::Value;
 
 use crate::driver::clock::millis;
 use crate::error::Error;
@@ -86,6 +87,18 @@ impl NewMessage {
     /// The sender's own id: the same one to the same place is taken once.
     pub fn message_id(self, id: impl Into<Arc<str>>) -> NewMessage {
         self.set(|incoming| incoming.message_id = Some(id.into()))
+    }
+
+    /// JSON that goes to the agent with the message.
+    pub fn metadata(self, metadata: &Value) -> NewMessage {
+        self.set(|incoming| incoming.metadata = Some(metadata.to_string().into()))
+    }
+
+    /// What the sender attached, as JSON that goes to the agent with the message. A message with attachments may have an empty
+    /// text.
+    pub fn attachments(self, attachments: Vec<Value>) -> NewMessage {
+        let attachments = Some(attachments).filter(|list| !list.is_empty()).map(Value::Array);
+        self.set(|incoming| incoming.attachments = attachments.map(|list| list.to_string().into()))
     }
 
     /// What happens to it if the session is busy.

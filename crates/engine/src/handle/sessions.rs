@@ -51,7 +51,7 @@ impl HeartbeatReport {
         let delta = self.delta.take().filter(|text| !text.is_empty());
         let delta = delta.map(|text| Update::Delta { task, fence, text: text.into() });
         let progress = self.progress.take().map(Arc::new);
-        let progress = progress.map(|value| Update::Progress { task, fence, value });
+        let progress = progress.map(|value| Update::Progress { task, fence, name: None, value });
         let usage = self.usage.take().map(|value| Update::Usage { task, fence, value: Arc::new(value) });
         Output(delta.into_iter().chain(progress).chain(usage).collect())
     }

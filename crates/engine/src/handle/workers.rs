@@ -167,10 +167,11 @@ impl Handle {
         self.finish(task, fence, Vec::new(), Outcome::Success, result).await
     }
 
-    /// A worker could not do it.
+    /// A worker could not do it. An output of the failure is kept as the result of the task.
     pub async fn fail(&self, task: TaskId, fence: Fence, failure: Failure) -> Result<(), Error> {
-        let Failure { error, retryable } = failure;
-        self.finish(task, fence, Vec::new(), Outcome::Failure { error: error.into(), retryable }, None).await
+        let output = failure.output_bytes();
+        let outcome = Outcome::Failure { error: failure.error.into(), retryable: failure.retryable };
+        self.finish(task, fence, Vec::new(), outcome, output).await
     }
 
     /// A worker that was told to stop has.

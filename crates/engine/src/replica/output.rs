@@ -24,7 +24,7 @@ pub(super) struct Output {
 #[derive(Serialize, Deserialize)]
 enum Content {
     Delta(Arc<str>),
-    Progress(Arc<Value>),
+    Progress(Option<Arc<str>>, Arc<Value>),
     Usage(Arc<Value>),
 }
 
@@ -39,7 +39,9 @@ impl Output {
     pub(super) fn of(update: &Update, lanes: &[LaneName]) -> Option<Output> {
         let (task, fence, content) = match update {
             Update::Delta { task, fence, text } => (*task, *fence, Content::Delta(Arc::clone(text))),
-            Update::Progress { task, fence, value } => (*task, *fence, Content::Progress(Arc::clone(value))),
+            Update::Progress { task, fence, name, value } => {
+                (*task, *fence, Content::Progress(name.clone(), Arc::clone(value)))
+            }
             Update::Usage { task, fence, value } => (*task, *fence, Content::Usage(Arc::clone(value))),
             _ => return None,
         };
@@ -50,7 +52,7 @@ impl Output {
         let Output { task, fence, lanes, content } = self;
         let update = match content {
             Content::Delta(text) => Update::Delta { task, fence, text },
-            Content::Progress(value) => Update::Progress { task, fence, value },
+            Content::Progress(name, value) => Update::Progress { task, fence, name, value },
             Content::Usage(value) => Update::Usage { task, fence, value },
         };
         (update, lanes)
@@ -112,7 +114,7 @@ mod tests {
         let read = |message: &String| serde_json::from_str::<Message>(message).unwrap().outputs;
         let text = |output: Output| match output.content {
             Content::Delta(text) => text.to_string(),
-            Content::Progress(value) | Content::Usage(value) => value.to_string(),
+            Content::Progress(_, value) | Content::Usage(value) => value.to_string(),
         };
         messages.iter().flat_map(read).map(text).collect()
     }
@@ -131,7 +133,7 @@ mod tests {
     #[test]
     fn output_that_fits_nowhere_is_dropped_alone() {
         let huge = Output {
-            content: Content::Progress(Arc::new("x".repeat(PUBLISHED_BYTES_MAX).into())),
+            content: Content::Progress(None, Arc::new("x".repeat(PUBLISHED_BYTES_MAX).into())),
             ..delta(String::new())
         };
         assert_eq!(texts(&messages(3, vec![delta("a".into()), huge, delta("b".into())])), ["a", "b"]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::{Fence, LaneName, Scheduler, TaskId, Timestamp};
+use laneway_core::{Fence, LaneName, Scheduler, TaskId, Timestamp, TurnMessage};
 
 use crate::error::{Error, RunError};
 use crate::events::subscription::Filter;
@@ -79,8 +79,17 @@ impl Context {
 
     /// Publishes how far it is. Not stored.
     pub fn progress(&self, value: serde_json::Value) {
-        let update = Update::Progress { task: self.task, fence: self.fence, value: Arc::new(value) };
-        self.tell(&update);
+        self.report(None, value);
+    }
+
+    /// Publishes an event of its own under a name. Not stored.
+    pub fn event(&self, name: impl Into<Arc<str>>, value: serde_json::Value) {
+        self.report(Some(name.into()), value);
+    }
+
+    fn report(&self, name: Option<Arc<str>>, value: serde_json::Value) {
+        let (task, fence, value) = (self.task, self.fence, Arc::new(value));
+        self.tell(&Update::Progress { task, fence, name, value });
     }
 
     /// Publishes a piece of the text that it produces. Not stored.
@@ -157,6 +166,28 @@ impl Context {
                 return Err(Error::Closed);
             }
         }
+    }
+
+    /// Waits for messages for this turn without taking them, so that none is lost if they cannot be passed on. They stay on
+    /// offer until [`confirm_steering`](Context::confirm_steering) takes them.
+    pub async fn offered_steering(&self) -> Result<Vec<TurnMessage>, Error> {
+        let mut updates = self.handle.subscribe(Filter::task(self.task));
+        let (task, fence) = (self.task, self.fence);
+        loop {
+            let offered = self.handle.read(move |lanes| lanes.offered_steering(task, fence)).await?;
+            if !offered.is_empty() {
+                return Ok(offered);
+            }
+            if updates.next().await.is_none() {
+                return Err(Error::Closed);
+            }
+        }
+    }
+
+    /// Takes messages that were offered to this turn.
+    pub async fn confirm_steering(&self, offered: &[TurnMessage]) -> Result<(), Error> {
+        let ids = offered.iter().map(|message| message.id).collect();
+        self.handle.take_some(self.task, self.fence, Some(ids)).await.map(drop)
     }
 
     /// The tool lanes of a session; their calls are children of this task.

@@ -55,13 +55,16 @@ fn outside(handle: &Handle) -> Context {
 
 async fn one(handler: &Handler, context: Context, arguments: Bytes) -> ToolResult {
     let work = pin!(async move { handler.start(context, arguments).await });
-    let failed = |error: String| ToolResult::Failed(RunError::Ended(End::Failed { error: error.into() }));
+    let failed = |error: String, output| ToolResult::Failed {
+        error: RunError::Ended(End::Failed { error: error.into() }),
+        output,
+    };
     match catch_panic(work).await {
         Ok(Ok(result)) => match serde_json::from_slice(&result) {
             Ok(value) => ToolResult::Done(value),
-            Err(error) => failed(format!("the result cannot be read: {error}")),
+            Err(error) => failed(format!("the result cannot be read: {error}"), None),
         },
-        Ok(Err(Failure { error, .. })) => failed(error),
-        Err(panic) => failed(panic.to_string()),
+        Ok(Err(Failure { error, output, .. })) => failed(error, output),
+        Err(panic) => failed(panic.to_string(), None),
     }
 }

@@ -129,8 +129,9 @@ pub(crate) async fn run(
             // It failed because it was stopped; what it says of that is not the task's own.
             Some(_) if stop.reason() == Some(Stopped::Shutdown) => (Outcome::Stopped, None),
             Some(Ok(Err(failure))) => {
-                let Failure { error, retryable } = failure;
-                (Outcome::Failure { error: error.into(), retryable }, None)
+                let output = failure.output_bytes();
+                let Failure { error, retryable, .. } = failure;
+                (Outcome::Failure { error: error.into(), retryable }, output)
             }
             Some(Err(panic)) => (Outcome::Failure { error: panic.to_string().into(), retryable: true }, None),
         }

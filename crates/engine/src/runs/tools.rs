@@ -35,7 +35,19 @@ pub enum ToolResult {
     /// A message for the turn came before it started.
     Skipped,
     /// It was accepted and came to another end.
-    Failed(RunError),
+    Failed {
+        /// Which end.
+        error: RunError,
+        /// What the call produced all the same.
+        output: Option<Value>,
+    },
+}
+
+impl ToolResult {
+    /// It came to another end and produced nothing.
+    pub fn failed(error: RunError) -> ToolResult {
+        ToolResult::Failed { error, output: None }
+    }
 }
 
 /// Why a caller's checks refuse a call, in the caller's words.
@@ -136,7 +148,7 @@ impl Tools {
         let passed = passed.map(|(call, _)| call);
         if matches!(*self.handle.tool_calls(), ToolCalls::Direct) {
             let mut done = direct_tools::run(&self.handle, self.parent.as_ref(), passed).await?.into_iter();
-            let closed = || ToolResult::Failed(RunError::Refused(Error::Closed));
+            let closed = || ToolResult::failed(RunError::Refused(Error::Closed));
             let result = |refused: Option<ToolRefusal>| match refused {
                 Some(why) => ToolResult::Refused(why),
                 None => done.next().unwrap_or_else(closed),
@@ -203,14 +215,16 @@ struct Running {
 impl Running {
     async fn next(&mut self) -> ToolResult {
         let Some((_, waiter)) = self.calls.get_mut(self.next) else {
-            return ToolResult::Failed(RunError::Refused(Error::Closed));
+            return ToolResult::failed(RunError::Refused(Error::Closed));
         };
         let ending = waiter.await;
         self.next += 1;
-        match ending.map_err(|_| RunError::Refused(Error::Closed)).and_then(|ending| ending.into_result()) {
+        let Ok(ending) = ending else { return ToolResult::failed(RunError::Refused(Error::Closed)) };
+        let output = ending.output();
+        match ending.into_result() {
             Ok(value) => ToolResult::Done(value),
             Err(RunError::Ended(End::Cancelled { reason: CancelReason::Steered })) => ToolResult::Skipped,
-            Err(error) => ToolResult::Failed(error),
+            Err(error) => ToolResult::Failed { error, output },
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use laneway_core::{TaskId, TurnContent, TurnMessage};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::error::Error;
 
@@ -15,6 +17,9 @@ pub struct TurnPayload {
     pub agent: String,
     /// Everything that is said, as one text.
     pub text: String,
+    /// The same text, under the name that it has in a turn that a caller asks for directly.
+    #[serde(default)]
+    pub message: String,
     /// Where the answer goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
@@ -63,6 +68,12 @@ pub struct SteeringMessage {
     /// It was in a turn that was lost.
     #[serde(default)]
     pub redelivered: bool,
+    /// JSON of the sender's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    /// What the sender attached, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachments: Option<Vec<Value>>,
 }
 
 impl From<&TurnMessage> for SteeringMessage {
@@ -75,6 +86,8 @@ impl From<&TurnMessage> for SteeringMessage {
             sender_name: text(&message.sender_name),
             message_id: text(&message.message_id),
             redelivered: message.redelivered,
+            metadata: json(&message.metadata),
+            attachments: json(&message.attachments),
         }
     }
 }
@@ -87,6 +100,7 @@ impl From<&TurnContent> for TurnPayload {
             session: content.session.clone(),
             agent: content.address.agent.name.to_string(),
             text: content.text.clone(),
+            message: content.text.clone(),
             channel: text(&place.channel),
             to: text(&place.to),
             account: text(&place.account),
@@ -98,6 +112,11 @@ impl From<&TurnContent> for TurnPayload {
             fresh: content.fresh,
         }
     }
+}
+
+/// What a sender gave as JSON. The handle has written it, so that it can be read.
+fn json<T: DeserializeOwned>(text: &Option<std::sync::Arc<str>>) -> Option<T> {
+    text.as_deref().and_then(|text| serde_json::from_str(text).ok())
 }
 
 /// The payload of a turn, as bytes.

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use laneway_config::{AgentConfig, Config, Protocol, Runner};
 use laneway_core::LaneName;
 use laneway_engine::{Context, Error, Failure, Handle, Options};
+use laneway_protocol::TurnPayload;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -14,7 +15,6 @@ use crate::agents::program;
 use crate::agents::upstream::Upstream;
 use crate::http::error::ApiResult;
 use crate::service::parse;
-use crate::service::turn::Turn;
 
 const AGENT: &str = "agent:";
 
@@ -123,20 +123,26 @@ impl AgentHandlers {
                 Protocol::Text => program::text(program, run).await,
                 Protocol::Jsonl => program::jsonl(program, run).await,
             },
-            Some(Runner::Url(url)) => self.upstream.ask(url, run).await,
+            Some(Runner::Url(url)) => {
+                let urls = agent.map(|agent| agent.urls.clone()).unwrap_or_default();
+                let is_stateless = run.turn.as_ref().is_some_and(|turn| turn.stateless);
+                let url = urls.task.as_deref().filter(|_| is_stateless).unwrap_or(url);
+                self.upstream.ask(url, &urls, run).await
+            }
             Some(_) => Err(Failure::fatal("only workers run tasks of this kind")),
             None => Err(Failure::fatal("its agent or handler was removed: nothing runs tasks of this kind")),
         }
     }
 }
 
-/// What an agent is asked. A turn that answers messages has one text for all of them.
-fn turn_of(agent: &str, payload: &Value) -> Turn {
-    Turn::deserialize(payload).unwrap_or_else(|_| Turn {
+/// What an agent is asked. The payload of a task of that kind that is no turn becomes its text.
+fn turn_of(agent: &str, payload: &Value) -> TurnPayload {
+    TurnPayload::deserialize(payload).unwrap_or_else(|_| TurnPayload {
         agent: agent.to_owned(),
         message: text_of(payload.get("text").unwrap_or(payload)),
+        text: text_of(payload.get("text").unwrap_or(payload)),
         session: payload.get("session").and_then(Value::as_str).map(str::to_owned),
-        ..Turn::default()
+        ..TurnPayload::default()
     })
 }
 
@@ -145,11 +151,16 @@ pub(super) struct Run {
     pub(super) context: Context,
     payload: Value,
     /// What an agent is asked; `None` for a handler of a kind.
-    pub(crate) turn: Option<Turn>,
+    pub(crate) turn: Option<TurnPayload>,
     pub(super) url: String,
 }
 
 impl Run {
+    /// Whether this is a turn of a session, which messages can steer.
+    pub(super) fn is_session_turn(&self) -> bool {
+        self.context.lanes().iter().any(LaneName::is_session)
+    }
+
     /// The input as text: the message of a turn, else the payload.
     pub(super) fn input(&self) -> String {
         match &self.turn {

@@ -4,13 +4,16 @@ use laneway_config::ProgramConfig;
 use laneway_engine::Failure;
 use laneway_process::jsonl::{self, OutputEvent, OutputReader, ProgramAnswer};
 use laneway_process::{Exit, Program, ProgramEvent, RunningProgram, Text};
-use serde_json::{Value, json};
+use laneway_protocol::TurnPayload;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::agents::handlers::Run;
 
 /// A program that writes more is stopped.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The longest variable of a program: Linux allows twice as much.
+const VARIABLE_BYTES_MAX: usize = 64 * 1024;
 
 fn program(configured: &ProgramConfig, run: &Run) -> Result<Program, Failure> {
     let mut program = Program::new(configured.command.iter()).map_err(Failure::fatal)?;
@@ -25,11 +28,30 @@ fn program(configured: &ProgramConfig, run: &Run) -> Result<Program, Failure> {
     }
     if let Some(turn) = &run.turn {
         program = program.variable("LANEWAY_AGENT", &turn.agent);
+        if let Some(turn) = in_short(turn) {
+            program = program.variable("LANEWAY_TURN", turn);
+        }
     }
     Ok(program
         .variable("LANEWAY_TASK_ID", run.context.task().to_string())
         .variable("LANEWAY_FENCE", run.context.fence().0.to_string())
         .variable("LANEWAY_URL", &run.url))
+}
+
+/// The turn without its texts, as JSON: where it came from, who may what, and which messages it answers. `None` for a turn that is
+/// too long for a variable.
+fn in_short(turn: &TurnPayload) -> Option<String> {
+    let mut turn = serde_json::to_value(turn).ok()?;
+    let fields = turn.as_object_mut()?;
+    for long in ["message", "text", "system_prompt", "metadata"] {
+        fields.remove(long);
+    }
+    for message in fields.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
+        for long in ["text", "metadata", "attachments"] {
+            message.as_object_mut()?.remove(long);
+        }
+    }
+    Some(turn.to_string()).filter(|text| text.len() <= VARIABLE_BYTES_MAX)
 }
 
 /// Writes the message to stdin. The answer is the text on stdout.
@@ -58,8 +80,13 @@ pub(super) async fn text(configured: &ProgramConfig, run: Run) -> Result<Value, 
     if is_too_long {
         return Err(Failure::fatal(format!("the program wrote more than {OUTPUT_BYTES_MAX} bytes")));
     }
-    check_exit(&exit)?;
-    Ok(run.output(answer))
+    match check_exit(&exit) {
+        // What a tool wrote before it failed says what went wrong.
+        Err(failure) if run.turn.is_none() && !answer.is_empty() => {
+            Err(failure.with_output(run.output(answer)))
+        }
+        ended => ended.map(|()| run.output(answer)),
+    }
 }
 
 /// Writes the input and closes it in a task of its own: a program may answer before it has read all.
@@ -108,7 +135,7 @@ pub(super) async fn jsonl(configured: &ProgramConfig, run: Run) -> Result<Value,
         drop(input.try_send(jsonl::first_line(run.body())));
     }
     let mut output = OutputReader::new(OUTPUT_BYTES_MAX);
-    let is_turn = run.context.lanes().iter().any(laneway_core::LaneName::is_session);
+    let is_turn = run.is_session_turn();
     if is_turn {
         // The call fails only if the attempt has ended.
         drop(run.context.set_steering(true).await);
@@ -135,7 +162,7 @@ pub(super) async fn jsonl(configured: &ProgramConfig, run: Run) -> Result<Value,
         }
     };
     match output.answer() {
-        ProgramAnswer::Error { error, retryable } => Err(Failure { error, retryable }),
+        ProgramAnswer::Error { error, retryable, output } => Err(Failure { error, retryable, output }),
         ProgramAnswer::Result(result) => check_exit(&exit).map(|()| result),
         ProgramAnswer::Text(text) => check_exit(&exit).map(|()| run.output(text)),
     }
@@ -154,7 +181,9 @@ async fn pass_steering(input: Option<&mpsc::Sender<String>>, run: &Run) {
 
 fn steer_lines(messages: &[laneway_engine::SteeringMessage]) -> String {
     let line = |message: &laneway_engine::SteeringMessage| {
-        format!("{}\n", json!({ "type": "steer", "text": message.text, "sender_name": message.sender_name }))
+        let mut line = serde_json::to_value(message).unwrap_or_default();
+        line["type"] = "steer".into();
+        format!("{line}\n")
     };
     messages.iter().map(line).collect()
 }

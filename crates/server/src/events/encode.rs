@@ -40,9 +40,9 @@ pub(crate) fn encode(event: &HubEvent) -> Option<ClientEvent> {
         Update::Position { position, starts_in, .. } => {
             ClientEvent::Position(place(task_id, Some(*position), starts_in.map(|length| length.0)))
         }
-        Update::Progress { value, .. } => {
-            let progress = Some((**value).clone());
-            ClientEvent::Progress(ProgressEvent { task_id, progress, ..ProgressEvent::default() })
+        Update::Progress { name, value, .. } => {
+            let (progress, event) = (Some((**value).clone()), name.as_deref().map(str::to_owned));
+            ClientEvent::Progress(ProgressEvent { task_id, progress, event, ..ProgressEvent::default() })
         }
         Update::Delta { text, .. } => {
             ClientEvent::Delta(DeltaEvent { task_id, text: text.to_string(), ..DeltaEvent::default() })
@@ -224,6 +224,7 @@ pub(super) fn end_event(task: TaskId, end: &End, at: Timestamp) -> ClientEvent {
         at,
         error: error.to_owned(),
         code: code.to_owned(),
+        result: None,
     };
     let ended = |code: &str| EndedEvent { task_id: task_id.clone(), at, code: code.to_owned() };
     match end {

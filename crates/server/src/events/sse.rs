@@ -26,7 +26,8 @@ impl IntoResponse for EventStream {
     fn into_response(self) -> Response {
         let stream = futures_util::stream::unfold(self, |mut stream| async move {
             let sent = stream.next().await?;
-            let event = Event::default().event(sent.name().as_str()).data(sent.event.data().to_string());
+            let (name, data) = sent.event.on_wire();
+            let event = Event::default().event(name).data(data.to_string());
             let event = match sent.id {
                 Some(id) => event.id(id),
                 None => event,

@@ -133,8 +133,10 @@ impl EventStream {
 
     /// Adds what the store has and the event of the hub does not: the result, or the payload.
     async fn add_stored(&mut self, event: &mut StreamEvent) {
-        let is_stored =
-            matches!(&event.event, ClientEvent::Completed(_) | ClientEvent::ExternalTaskPending(_));
+        let is_stored = matches!(
+            &event.event,
+            ClientEvent::Completed(_) | ClientEvent::Failed(_) | ClientEvent::ExternalTaskPending(_)
+        );
         let Some(task) = event.task.filter(|_| is_stored) else { return };
         self.pending = Some(event.clone());
         let payload = event.source.as_deref().and_then(|source| match &source.update {
@@ -142,7 +144,10 @@ impl EventStream {
             _ => None,
         });
         match &mut event.event {
-            ClientEvent::Completed(completed) => completed.result = self.app.result_of(task).await,
+            ClientEvent::Completed(completed) => {
+                completed.result = self.app.result_of(task).await.unwrap_or_default();
+            }
+            ClientEvent::Failed(failed) => failed.result = self.app.result_of(task).await,
             ClientEvent::ExternalTaskPending(pending) => {
                 // The payload of a task that has ended meanwhile may be gone.
                 let found = payload_of(&self.app.handle, payload).await;
@@ -218,10 +223,10 @@ fn of_state(task: TaskId, past: Vec<ClientEvent>) -> VecDeque<StreamEvent> {
 
 impl App {
     /// The result of a task, if the history has it.
-    async fn result_of(&self, task: TaskId) -> Value {
+    async fn result_of(&self, task: TaskId) -> Option<Value> {
         let found = self.handle.finished(task).await.ok().flatten();
         let result = found.and_then(|(_, result)| result);
-        result.and_then(|result| serde_json::from_slice(&result).ok()).unwrap_or_default()
+        result.and_then(|result| serde_json::from_slice(&result).ok())
     }
 
     /// A task and the events after `since`, with nothing missing or repeated between the two.

@@ -51,6 +51,14 @@ fn check_content_type(headers: &HeaderMap) -> ApiResult<()> {
     Err(refusal.status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
 }
 
+/// Bodies up to this length are read to their end before they are refused. Many clients read no answer while they still write,
+/// and take the closed connection for a server that is away.
+const DISCARDED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+async fn discard(mut body: axum::body::Body) {
+    while let Some(Ok(_)) = body.frame().await {}
+}
+
 pub(crate) async fn read(request: Request, app: &App) -> ApiResult<bytes::Bytes> {
     let (bytes_max, timeout) = {
         let config = app.config.load();
@@ -59,7 +67,10 @@ pub(crate) async fn read(request: Request, app: &App) -> ApiResult<bytes::Bytes>
     let too_large = || ApiError::new(Code::TooLarge, format!("a body has at most {bytes_max} bytes"));
     let announced = request.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > u64::from(bytes_max)) {
+    if let Some(length) = announced.filter(|length| *length > u64::from(bytes_max)) {
+        if length <= DISCARDED_BYTES_MAX {
+            let _read = within(timeout, discard(request.into_body())).await;
+        }
         return Err(too_large());
     }
     let body = Limited::new(request.into_body(), bytes_max as usize).collect();
@@ -110,11 +121,25 @@ fn json_error(error: &serde_json::Error) -> String {
         return format!("the body does not fit: {text} ({place})");
     }
     match text.rsplit_once("expected ") {
+        Some((_, expected)) if let Some(field) = unknown_field(text) => {
+            format!(
+                "the body does not fit at {place}: {field} is not a field of it; expected {}",
+                in_json(expected)
+            )
+        }
         Some((_, expected)) if !expected.contains('"') => {
             format!("the body does not fit at {place}: expected {}", in_json(expected))
         }
         _ => format!("the body does not fit at {place}"),
     }
+}
+
+/// The name of the unknown field that an error is about, if it looks like the name of a field and so repeats nothing else of the input.
+pub(crate) fn unknown_field(error: &str) -> Option<&str> {
+    const BYTES_MAX: usize = 40;
+    let (name, _) = error.strip_prefix("unknown field `")?.split_once('`')?;
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    Some(name).filter(|name| is_name && name.len() <= BYTES_MAX)
 }
 
 /// The expected type in words of JSON instead of Rust.

@@ -36,10 +36,20 @@ impl Tools {
         call_request: CallRequest,
         context: RequestContext<RoleServer>,
     ) -> ApiResult<CallToolResponse> {
-        let ChatWithAgent { agent_name: name, message, session, parallel } = read(arguments)?;
+        let asked: ChatWithAgent = read(arguments)?;
+        let (name, parallel) = (asked.agent_name, asked.parallel);
         let options = options(&call_request, &context)?;
         let form = if parallel { Form::Task } else { Form::Chat };
-        let request = ChatRequest { message, session, ..ChatRequest::default() };
+        let request = ChatRequest {
+            message: asked.message,
+            session: asked.session,
+            model: asked.model,
+            system_prompt: asked.system_prompt,
+            allowed_tools: asked.allowed_tools,
+            timeout_seconds: asked.timeout_seconds,
+            stream: asked.stream,
+            ..ChatRequest::default()
+        };
         let token = context.meta.get_progress_token();
         let call = AgentCall { agent: &name, form, request, options, watches: token.is_some() };
         let mut run = ask_agent(&self.app, &call_request.caller, call).await?;

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::extract::task_id;
+use crate::http::extract::{task_id, unknown_field};
 use crate::mcp::tools::{self, ListedTool, ToolName};
 use crate::mcp::{SessionOver, reply, tasks};
 use crate::service::{agent_queue, tasks as service};
@@ -123,7 +123,8 @@ pub(super) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> ApiRes
         ApiError::invalid(match expected {
             _ if text.starts_with("missing field") => format!("the arguments do not fit: {text}"),
             Some(expected) if text.starts_with("unknown field") => {
-                format!("an argument is none of this tool's; expected {expected}")
+                let field = unknown_field(&text).unwrap_or("an argument");
+                format!("{field} is none of this tool's; expected {expected}")
             }
             Some(expected) if !expected.contains('"') => {
                 let name = wrong_argument::<T>(&arguments)

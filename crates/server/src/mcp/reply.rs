@@ -26,11 +26,15 @@ pub(super) fn still_going(going: &StillGoing) -> CallToolResult {
     result(going.message.clone(), going)
 }
 
-/// A refusal. The text is one sentence with what to do.
+/// A refusal. The text is one sentence with what to do, or that and all numbers as JSON if the agent is busy: clients that read
+/// only the text read them there.
 pub(crate) fn refused(refusal: &ApiError) -> CallToolResult {
     let problem: &Problem = &refusal.problem;
     let mut refused = match (&problem.agent, problem.code) {
-        (Some(agent), Code::AtCapacity) => result(problem.detail.clone(), &busy(agent, problem)),
+        (Some(agent), Code::AtCapacity) => {
+            let busy = data(&busy(agent, problem));
+            result(busy.to_string(), &busy)
+        }
         _ => result(sentence(problem), problem),
     };
     refused.is_error = Some(true);

@@ -192,7 +192,18 @@ mod tests {
             .collect();
         let agent = vec!["agent_name".to_owned()];
         let task = vec!["task_id".to_owned()];
-        let chat = ["agent_name", "message", "parallel", "session"].map(str::to_owned).to_vec();
+        let chat = [
+            "agent_name",
+            "allowed_tools",
+            "message",
+            "model",
+            "parallel",
+            "session",
+            "stream",
+            "system_prompt",
+            "timeout_seconds",
+        ];
+        let chat = chat.map(str::to_owned).to_vec();
         let expected = [
             ("chat_with_agent", chat),
             ("get_task", task.clone()),

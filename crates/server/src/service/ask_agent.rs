@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use laneway_config::AgentConfig;
-use laneway_core::{End, LaneName, Parent, Source, TaskId, TaskSpec, TaskStatus};
+use laneway_core::{End, LaneName, Millis, Parent, Source, TaskId, TaskSpec, TaskStatus};
 use laneway_engine::{Ending, Expectation, Reach, Since, Standing, TaskHandle};
 use laneway_protocol::{
-    AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, UserRef, end_word,
-    status_word,
+    AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, TurnPayload, UserRef,
+    end_word, status_word,
 };
 
 use crate::agents::handlers::{agent_kind, core_agent};
@@ -18,7 +18,6 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::service::parse::{checked, kind, level, millis, session_lane};
 use crate::service::request_options::RequestOptions;
 use crate::service::submission::{Submission, idempotency, submit, submit_connected};
-use crate::service::turn::Turn;
 
 /// A turn of a session, or a stateless task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +144,7 @@ fn turn(
     spec.parent = options.parent.map(|task| Parent { task, detached: !options.is_connected() });
     spec.priority = level(request.priority.as_ref())?;
     (spec.wait_timeout, spec.timeout, spec.deadline) =
-        (millis(request.wait_timeout_ms), millis(request.timeout_ms), millis(request.deadline_ms));
+        (millis(request.wait_timeout_ms), timeout(&request)?, millis(request.deadline_ms));
     // A schedule has a key space of its own, which no caller can reach.
     let route = match &options.schedule {
         Some(schedule) => format!("schedule/{schedule}"),
@@ -154,17 +153,34 @@ fn turn(
     spec.idempotency = idempotency(caller, &options, &route, &request);
     let own_user = || UserRef { id: caller.subject.to_string(), email: None };
     let user = request.user.or_else(|| caller.token.as_ref().map(|_| own_user()));
-    let turn = Turn {
+    let turn = TurnPayload {
         agent: name.to_owned(),
+        text: request.message.clone(),
         message: request.message,
         session: request.session,
+        stateless: form == Form::Task,
         model: request.model,
+        system_prompt: request.system_prompt,
+        allowed_tools: request.allowed_tools,
+        timeout_seconds: request.timeout_seconds,
+        stream: request.stream,
         metadata: request.metadata,
         source_agent: options.source_agent.clone(),
         user,
         schedule: options.schedule.clone(),
+        ..TurnPayload::default()
     };
     Ok(Submission::new(app, caller, &options, spec, &turn))
+}
+
+/// How long an attempt may take: `timeout_ms`, else `timeout_seconds`.
+fn timeout(request: &ChatRequest) -> ApiResult<Option<Millis>> {
+    let Some(secs) = &request.timeout_seconds else { return Ok(millis(request.timeout_ms)) };
+    let length = secs.as_f64().map(|secs| secs * 1000.0).filter(|length| *length >= 1.0);
+    let length = length.filter(|length| *length <= Millis::MAX.0 as f64).map(|length| Millis(length as u64));
+    let length =
+        length.ok_or_else(|| ApiError::invalid("timeout_seconds must be from 0.001 to ten years"))?;
+    Ok(Some(millis(request.timeout_ms).unwrap_or(length)))
 }
 
 /// The lanes of a turn. Without a session the turn belongs to the agent's own session.
@@ -221,5 +237,5 @@ pub(crate) fn answer(id: TaskId, standing: Standing, ending: Ending, agent: &str
         run_ms: ending.ran.0,
         attempt: ending.attempts,
     };
-    Ok(ChatAnswer { response, execution })
+    Ok(ChatAnswer::new(response, execution))
 }

@@ -13,4 +13,3 @@ pub(crate) mod submission;
 pub(crate) mod submit_task;
 pub(crate) mod task_view;
 pub(crate) mod tasks;
-pub(crate) mod turn;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use laneway_config::AgentConfig;
 use laneway_core::{DropRule, MessageId, MessageReply, Mode, Otherwise, SendOutcome, TaskId};
 use laneway_engine::NewMessage;
-use laneway_protocol::{MessageAnswer, MessageRequest, Scope};
+use laneway_protocol::{MessageAnswer, MessageRequest, Scope, ThreadId};
 
 use crate::agents::handlers::{agent_of_kind, core_agent};
 use crate::app::App;
@@ -93,7 +93,7 @@ async fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest)
         (request.channel, |message, text| message.channel(text)),
         (request.to, |message, text| message.to(text)),
         (request.account, |message, text| message.account(text)),
-        (request.thread, |message, text| message.thread(text)),
+        (request.thread.map(ThreadId::into_text), |message, text| message.thread(text)),
         (request.sender, |message, text| message.sender(text)),
         (request.sender_name, |message, text| message.sender_name(text)),
     ];
@@ -101,6 +101,12 @@ async fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest)
         if let Some(text) = text {
             message = set(message, text);
         }
+    }
+    if let Some(metadata) = &request.metadata {
+        message = message.metadata(metadata);
+    }
+    if let Some(attachments) = request.attachments {
+        message = message.attachments(attachments);
     }
     if let Some(word) = request.mode {
         message = message.mode(mode(&word)?);

@@ -74,6 +74,10 @@ async fn acquire(app: Arc<App>, submission: Submission, mut reply: Reply) {
         Ok(task) => tokio::select! {
             biased;
             answer = granted(updates, task) => answer,
+            refusal = draining(&app) => {
+                abandon(&app, id).await;
+                Err(refusal.of_task(id))
+            }
             () = reply.closed() => return abandon(&app, id).await,
         },
     };
@@ -83,6 +87,15 @@ async fn acquire(app: Arc<App>, submission: Submission, mut reply: Reply) {
     if is_held && !is_taken {
         abandon(&app, id).await;
     }
+}
+
+/// Waits until this server stops granting and no other replica can. So a caller need not wait for the end of the drain.
+async fn draining(app: &App) -> ApiError {
+    if app.handle.here().is_some() {
+        return std::future::pending().await;
+    }
+    app.draining.given().await;
+    ApiError::new(Code::Draining, "the server is shutting down and grants no more slots")
 }
 
 async fn granted(mut updates: Subscription, mut task: TaskHandle) -> ApiResult<SlotAnswer> {

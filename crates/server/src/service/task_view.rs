@@ -2,13 +2,14 @@
 
 use laneway_core::{BlobId, Blocker, End, Explanation, LaneName, LiveTaskView as Live, Timestamp};
 use laneway_engine::{Handle, Standing};
-use laneway_protocol::{At, BlockerView, TaskView, cancel_reason, end_word, source_word, status_word};
+use laneway_protocol::{
+    At, BlockerView, TaskView, TurnPayload, cancel_reason, end_word, source_word, status_word,
+};
 use laneway_store::Finished;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use crate::http::error::ApiResult;
-use crate::service::turn::Turn;
 
 /// The key of the session among a task's lanes.
 pub(crate) fn session_of(lanes: &[LaneName]) -> Option<String> {
@@ -33,7 +34,7 @@ pub(crate) async fn payload_of(handle: &Handle, payload: Option<BlobId>) -> ApiR
 }
 
 /// What an agent is asked with a task, unless the task answers messages.
-pub(crate) async fn turn_of(handle: &Handle, view: &Live) -> ApiResult<Option<Turn>> {
+pub(crate) async fn turn_of(handle: &Handle, view: &Live) -> ApiResult<Option<TurnPayload>> {
     Ok(serde_json::from_value(payload_of(handle, view.payload).await?).ok())
 }
 

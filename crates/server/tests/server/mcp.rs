@@ -61,6 +61,9 @@ async fn a_limit_that_sse_and_a_socket_have_filled_refuses_a_call_with_the_same_
     let arguments = json!({"agent_name": "coder", "message": "4", "session": "d"});
     let busy = call(&server, "chat_with_agent", arguments, &[]).await;
     assert_eq!(busy["isError"], true);
+    // Clients that read only the text get all of it there.
+    let text: Value = serde_json::from_str(busy["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(text, busy["structuredContent"]);
     let busy = &busy["structuredContent"];
     assert_eq!((&busy["status"], &busy["queue_status"]), (&json!("agent_busy"), &json!("queue_full")));
     assert_eq!(busy["details"]["retry_after"], busy["retry_after_seconds"]);

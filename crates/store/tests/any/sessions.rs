@@ -72,6 +72,8 @@ impl Dice {
                     message_id: dice.maybe(Dice::text),
                     queue: dice.overrides(),
                     asker: dice.maybe(Dice::lane),
+                    metadata: dice.maybe(Dice::text),
+                    attachments: dice.maybe(Dice::text),
                 })
             }),
             tries: self.byte(),

@@ -13,7 +13,7 @@ from ._sync.lanes import Lane
 from ._sync.sessions import Session
 from ._sync.slots import Slot
 from ._sync.streams import EventStream
-from .errors import DoNotRetry, LanewayError, LeaseLost, NotClaimable, Refusal, UnexpectedAnswer, Unreachable
+from .errors import AttemptFailed, DoNotRetry, LanewayError, LeaseLost, NotClaimable, Refusal, UnexpectedAnswer, Unreachable
 from .events import Event
 from .external import PendingTask, QueueMetrics
 from .local import Laneway, Local, LocalFailed
@@ -33,6 +33,7 @@ __all__ = [
     "AsyncSession",
     "AsyncSlot",
     "AsyncTurn",
+    "AttemptFailed",
     "Client",
     "DoNotRetry",
     "Event",

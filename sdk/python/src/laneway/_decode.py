@@ -52,8 +52,14 @@ def _reader_of_class(kind: Any) -> Read:
     # A field whose name Python reserves has an underscore after it.
     names = {field.name.removesuffix("_"): field.name for field in dataclasses.fields(kind)}
     readers = {key: _reader(hints[name]) for key, name in names.items()}
+    rest = next((field.name for field in dataclasses.fields(kind) if field.metadata.get("rest")), None)
 
     def read(data: Any) -> Any:
         return kind(**{names[key]: readers[key](value) for key, value in data.items() if key in readers})
 
-    return read
+    def read_with_rest(data: Any) -> Any:
+        known = {key: value for key, value in data.items() if key in readers and key != rest}
+        more = {key: value for key, value in data.items() if key not in known}
+        return kind(**{names[key]: readers[key](value) for key, value in known.items()}, **{str(rest): more})
+
+    return read if rest is None else read_with_rest

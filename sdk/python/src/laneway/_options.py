@@ -30,6 +30,14 @@ class TurnOptions(TypedDict, total=False):
     """Passed on to the agent."""
     metadata: Any
     """Passed on to the agent."""
+    system_prompt: str
+    """Passed on to the agent."""
+    allowed_tools: list[str]
+    """Passed on to the agent."""
+    timeout_seconds: float
+    """How long an attempt may take, unless `timeout_ms` says. Passed on to the agent."""
+    stream: bool
+    """Passed on to the agent. `chat` and `stream` decide how this client gets the answer."""
     user: UserRef
     """The user of the request, if the token may send requests on behalf of other people."""
     source_agent: str
@@ -78,8 +86,12 @@ class MessageOptions(TypedDict, total=False):
     """The recipient of the answer."""
     account: str
     """The account of the channel."""
-    thread: str
+    thread: str | int
     """The thread of the channel."""
+    metadata: Any
+    """Passed on to the agent."""
+    attachments: list[Any]
+    """Passed on to the agent. A message with attachments may have an empty text."""
     sender: str
     """The id of the sender."""
     sender_name: str

@@ -54,6 +54,18 @@ class DoNotRetry(Exception):
     """A worker's handler raises it when the attempt failed and a retry would not help."""
 
 
+class AttemptFailed(Exception):
+    """A worker's handler raises it when the attempt failed but produced something, such as the output of a command.
+
+    The task keeps `result` with the error.
+    """
+
+    def __init__(self, error: str, result: Any = None, *, retryable: bool = True) -> None:
+        super().__init__(error)
+        self.result = result
+        self.retryable = retryable
+
+
 class Refusal(LanewayError):
     """The server refused the request, or the task did not succeed."""
 

@@ -6,7 +6,19 @@ import time
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from .errors import NotFound, Refusal, StaleLease
 from .types import ClaimedTask, ExternalTask, LaneNumbers
+
+
+def failure_instead(error: Exception) -> Optional[dict[str, Any]]:
+    """The report of a failure, in place of a report that the server would refuse for ever; `None` for any other error.
+
+    So the attempt ends with the reason, instead of with its lease.
+    """
+    is_final = isinstance(error, Refusal) and not error.retryable and error.problem.status < 500
+    if not is_final or isinstance(error, (StaleLease, NotFound)):
+        return None
+    return {"success": False, "error": f"its report was refused: {error}", "retryable": False}
 
 
 class PendingTask:

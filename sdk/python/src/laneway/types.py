@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, Union
 
 
@@ -15,6 +15,8 @@ Code = str
 PriorityRequest = Union[int, Literal["user", "schedule", "agent", "background"]]
 
 Scope = Literal["read", "submit", "worker", "admin"]
+
+ThreadId = Union[str, int]
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ class BatchResult:
     error: Union[Problem, None] = None
     """The error."""
     result: Any = None
-    """The result."""
+    """The result. A call that failed may have one too: its output."""
 
 
 @dataclass(frozen=True)
@@ -317,7 +319,9 @@ class ChatAnswer:
     execution: ExecutionSummary
     """The course of the turn."""
     response: Any
-    """The agent's answer."""
+    """The agent's answer: its text, if the agent answered with more fields."""
+    more: dict[str, Any] = field(default_factory=dict, metadata={"rest": True})
+    """All further fields."""
 
 
 class _ChatRequest(TypedDict):
@@ -328,6 +332,8 @@ class _ChatRequest(TypedDict):
 class ChatRequest(_ChatRequest, total=False):
     """A request to an agent: a turn of a session, or a stateless task."""
 
+    allowed_tools: Union[list[str], None]
+    """The server passes it on to the agent."""
     deadline_ms: Union[int, None]
     """The latest start, counted from acceptance."""
     metadata: Any
@@ -338,8 +344,14 @@ class ChatRequest(_ChatRequest, total=False):
     """0 to 9, or `user`, `schedule`, `agent`, `background`."""
     session: Union[str, None]
     """The session. Default: the agent's own session."""
+    stream: Union[bool, None]
+    """The server passes it on to the agent. The header `Accept` decides whether the server streams."""
+    system_prompt: Union[str, None]
+    """The server passes it on to the agent."""
     timeout_ms: Union[int, None]
     """The longest time of one attempt."""
+    timeout_seconds: Union[float, None]
+    """The longest time of one attempt, in seconds, unless `timeout_ms` gives it. The server passes it on to the agent."""
     user: Union[UserRef, None]
     """The person on whose behalf the token sends the request. The token must be allowed to speak for others."""
     wait_timeout_ms: Union[int, None]
@@ -429,7 +441,7 @@ class CompleteBody(_CompleteBody, total=False):
     error: Union[str, None]
     """The error of a failure."""
     result: Any
-    """The result."""
+    """The result. A failure may have one too, such as the output of a command that failed. The task keeps it with the error."""
     retryable: Union[bool, None]
     """Whether a retry may help. Default true."""
     steered: list[str]
@@ -534,6 +546,8 @@ class DeadLetterView:
     """Its home lane."""
     payload: Any
     """The payload."""
+    result: Any = None
+    """What the last attempt produced all the same, while the history has the task."""
     session: Union[str, None] = None
     """The session."""
 
@@ -714,6 +728,8 @@ class FailedEvent:
     """The error."""
     at: Union[At, None] = None
     """When the event happened."""
+    result: Any = None
+    """What the task produced all the same."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -976,8 +992,6 @@ class MessageEvent:
 class _MessageRequest(TypedDict):
     agent: str
     """The agent that answers."""
-    text: str
-    """The text."""
 
 
 class MessageRequest(_MessageRequest, total=False):
@@ -985,6 +999,8 @@ class MessageRequest(_MessageRequest, total=False):
 
     account: Union[str, None]
     """The account on the channel."""
+    attachments: Union[list[Any], None]
+    """What the message has attached, as JSON that the server passes on to the agent. The text, the metadata and the attachments have at most 256 KiB together."""
     cap: Union[int, None]
     """The largest number of waiting messages."""
     channel: Union[str, None]
@@ -999,6 +1015,8 @@ class MessageRequest(_MessageRequest, total=False):
     """The longest wait for a quiet session."""
     message_id: Union[str, None]
     """The channel's own id of the message. The server accepts each id once."""
+    metadata: Any
+    """JSON that the server passes on to the agent with the message."""
     mode: Union[str, None]
     """The mode: what happens if the session is busy."""
     otherwise: Union[str, None]
@@ -1009,8 +1027,10 @@ class MessageRequest(_MessageRequest, total=False):
     """The id of the sender."""
     sender_name: Union[str, None]
     """The name of the sender."""
-    thread: Union[str, None]
-    """The thread on the channel."""
+    text: str
+    """The text. A message with attachments needs none."""
+    thread: Union[ThreadId, None]
+    """The thread on the channel. A number is the same as its digits."""
     to: Union[str, None]
     """The recipient of the answer."""
     turn_id: Union[str, None]
@@ -1196,6 +1216,8 @@ class ProgressEvent:
     """When the event happened."""
     cancel: Union[str, None] = None
     """What a request to cancel found, on a WebSocket."""
+    event: Union[str, None] = None
+    """The name that the agent gave the event, if it is also the name of an event of Laneway."""
     progress: Any = None
     """The report."""
     task_id: Union[str, None] = None
@@ -1566,8 +1588,12 @@ class SteeringView:
     """The id of the message, for `steered`."""
     text: str
     """The text."""
+    attachments: Union[list[Any], None] = None
+    """The attachments of the message."""
     message_id: Union[str, None] = None
     """The channel's own id of the message."""
+    metadata: Any = None
+    """The metadata of the message."""
     sender: Union[str, None] = None
     """The id of the sender."""
     sender_name: Union[str, None] = None
@@ -1735,6 +1761,80 @@ class TurnEvent:
     """The key of the session."""
     at: Union[At, None] = None
     """When the event happened."""
+
+
+@dataclass(frozen=True)
+class TurnMessageView:
+    """One message of a turn."""
+
+    id: str
+    """The id."""
+    text: str
+    """The text."""
+    attachments: Union[list[Any], None] = None
+    """The attachments of the message."""
+    message_id: Union[str, None] = None
+    """The channel's own id of the message."""
+    metadata: Any = None
+    """The metadata of the message."""
+    redelivered: Union[bool, None] = None
+    """Whether the message was in a turn that was lost."""
+    sender: Union[str, None] = None
+    """The id of the sender."""
+    sender_name: Union[str, None] = None
+    """The name of the sender."""
+
+
+@dataclass(frozen=True)
+class TurnPayload:
+    """A turn as its agent gets it: the body of the request to an upstream, the first line of a `jsonl` program, and the payload of a worker's task. A field that is missing has no value."""
+
+    agent: str
+    """The agent."""
+    message: str
+    """Everything that is said, as one text."""
+    account: Union[str, None] = None
+    """The account on the channel."""
+    allowed_tools: Union[list[str], None] = None
+    """The tools that the agent may use."""
+    channel: Union[str, None] = None
+    """The channel that the messages came from and the answer goes to."""
+    dropped: Union[int, None] = None
+    """The number of messages that were dropped before these."""
+    fresh: Union[bool, None] = None
+    """Whether the session starts afresh."""
+    messages: Union[list[TurnMessageView], None] = None
+    """The messages of the session one by one. Empty for a chat or a schedule."""
+    metadata: Any = None
+    """The metadata of the request."""
+    model: Union[str, None] = None
+    """The model."""
+    permissions: Union[list[str], None] = None
+    """The permissions of the senders."""
+    redelivered: Union[bool, None] = None
+    """Whether a turn with some of this was lost, which may have done something already."""
+    schedule: Union[str, None] = None
+    """The schedule that asked."""
+    session: Union[str, None] = None
+    """The session. Missing for the agent's own session."""
+    source_agent: Union[str, None] = None
+    """The agent that sent the request."""
+    stateless: Union[bool, None] = None
+    """Whether this is a stateless task, which belongs to no session."""
+    stream: Union[bool, None] = None
+    """Whether the caller asked for a stream."""
+    system_prompt: Union[str, None] = None
+    """The system prompt."""
+    text: Union[str, None] = None
+    """The same text."""
+    thread: Union[str, None] = None
+    """The thread on the channel."""
+    timeout_seconds: Union[float, None] = None
+    """The timeout of the request, in seconds."""
+    to: Union[str, None] = None
+    """The recipient of the answer."""
+    user: Union[UserRef, None] = None
+    """The person that the request is for."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from ._async.client import AsyncClient
 from ._async.transport import given, meaning, path_of
 from ._lease import LeaseClock, lease_length
 from .types import ClaimAnswer, ClaimedTask, HeartbeatAnswer
-from .errors import DoNotRetry, LanewayError, NotFound, StaleLease
+from .errors import AttemptFailed, DoNotRetry, LanewayError, NotFound, StaleLease
+from .external import failure_instead
 from .retry import Retry
 from .task_run import TaskRun
 from .tracing import traceparent
@@ -284,6 +285,10 @@ class Worker:
                 log.log(level, "the report on task %s was refused: %s", task.id, refused)
                 return
             except LanewayError as error:
+                failure = failure_instead(error)
+                if failure is not None and "result" in body:
+                    body, tries = {"fence": task.fence, **failure}, 0
+                    continue
                 pause = self._pauses.pause(error, tries, 0.0, random.random())
                 if pause is None or clock.left <= 0:
                     log.error("the report on task %s did not arrive: %s", task.id, error)
@@ -297,11 +302,20 @@ def _outcome(work: asyncio.Future[Any], run: TaskRun) -> Mapping[str, Any]:
         return {"success": False, "error": "cancelled", "retryable": False}
     error = work.exception()
     if error is None:
-        try:
-            json.dumps(work.result(), allow_nan=False)
-        except (TypeError, ValueError) as unsayable:
-            return {"success": False, "error": f"the result cannot be said in JSON: {unsayable}", "retryable": False}
-        return {"success": True, "result": work.result()}
+        return _sayable(work.result()) or {"success": True, "result": work.result()}
+    if isinstance(error, AttemptFailed):
+        retryable = error.retryable and not run.is_cancelled
+        failed = {"success": False, "error": str(error), "retryable": retryable}
+        return failed if error.result is None else _sayable(error.result) or {**failed, "result": error.result}
     text = f"{type(error).__name__}: {error}"
     final = isinstance(error, DoNotRetry) or run.is_cancelled
     return {"success": False, "error": str(error) if isinstance(error, DoNotRetry) else text, "retryable": not final}
+
+
+def _sayable(result: Any) -> Optional[Mapping[str, Any]]:
+    """The report on a result that cannot be sent; `None` if it can."""
+    try:
+        json.dumps(result, allow_nan=False)
+    except (TypeError, ValueError) as unsayable:
+        return {"success": False, "error": f"the result cannot be said in JSON: {unsayable}", "retryable": False}
+    return None

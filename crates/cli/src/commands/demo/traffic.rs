@@ -72,17 +72,7 @@ async fn bursts(client: Client, mut chance: Chance) {
 }
 
 fn question(message: &str, session: Option<&str>) -> ChatRequest {
-    ChatRequest {
-        message: message.to_owned(),
-        session: session.map(str::to_owned),
-        priority: None,
-        wait_timeout_ms: None,
-        timeout_ms: None,
-        deadline_ms: None,
-        model: None,
-        metadata: None,
-        user: None,
-    }
+    ChatRequest { message: message.to_owned(), session: session.map(str::to_owned), ..ChatRequest::default() }
 }
 
 /// Users send messages to the writer faster than it answers.

@@ -127,7 +127,6 @@ impl Client {
     async fn serve(&mut self, mut stream: EventStream) {
         let (mut received, mut ping_at) = (Instant::now(), Instant::now() + PING_EVERY);
         let mut checks = access_checks();
-        let closing = self.app.closing.token();
         loop {
             let is_fine = tokio::select! {
                 message = self.socket.recv() => match message {
@@ -148,9 +147,9 @@ impl Client {
                 },
                 event = stream.next() => match event {
                     Some(event) => self.pass_on(event).await,
+                    // The server stops, and all events before that have been sent.
                     None => break,
                 },
-                () = closing.cancelled() => break,
                 _ = checks.tick() => {
                     self.check_access();
                     true
@@ -177,7 +176,7 @@ impl Client {
             let refusal = self.app.unfinished(task, Error::Closed);
             let mut data = serde_json::to_value(&*refusal.problem).unwrap_or_default();
             run.mark(&mut data);
-            if !self.frame(EventName::Error, data, None).await {
+            if !self.frame(EventName::Error.as_str(), data, None).await {
                 return;
             }
         }
@@ -206,8 +205,8 @@ impl Client {
         matches!(tokio::time::timeout(SEND_TIMEOUT, self.socket.send(message)).await, Ok(Ok(())))
     }
 
-    async fn frame(&mut self, event: EventName, data: Value, id: Option<String>) -> bool {
-        let frame = EventFrame { event: event.as_str().to_owned(), data, id };
+    async fn frame(&mut self, event: &str, data: Value, id: Option<String>) -> bool {
+        let frame = EventFrame { event: event.to_owned(), data, id };
         let text = serde_json::to_string(&frame).unwrap_or_default();
         self.send(Message::Text(text.into())).await
     }
@@ -220,14 +219,15 @@ impl Client {
         if own.is_none() && !is_subscribed && event.name() != EventName::Gap {
             return true;
         }
-        let mut data = event.event.data();
+        let (name, mut data) = event.event.on_wire();
+        let name = name.to_owned();
         if let Some(run) = own {
             run.mark(&mut data);
         }
         if let (EventName::Done, Some(task)) = (event.name(), event.task) {
             self.runs.remove(&task);
         }
-        self.frame(event.name(), data, event.id).await
+        self.frame(&name, data, event.id).await
     }
 
     async fn refuse(&mut self, refusal: ApiError, reference: Option<String>) -> bool {
@@ -236,7 +236,7 @@ impl Client {
         if let Some(reference) = reference {
             data["request_id"] = reference.into();
         }
-        self.frame(EventName::Error, data, None).await
+        self.frame(EventName::Error.as_str(), data, None).await
     }
 
     async fn receive(&mut self, text: &[u8]) -> bool {
@@ -264,7 +264,7 @@ impl Client {
                 if let Some(reference) = reference {
                     data["request_id"] = reference.into();
                 }
-                self.frame(answer.name(), data, None).await
+                self.frame(answer.name().as_str(), data, None).await
             }
             Err(refusal) => self.refuse(refusal, reference).await,
         }

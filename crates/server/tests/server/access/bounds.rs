@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_util::{SinkExt, StreamExt};
 use laneway_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
@@ -332,4 +333,21 @@ async fn only_the_owner_can_read_state_files() {
     for name in ["audit.jsonl", "tokens.json", "laneway.db", "laneway.db-wal", "laneway.db-shm"] {
         assert!(found.iter().any(|one| one == name), "{found:?}");
     }
+}
+
+#[tokio::test]
+async fn a_client_that_writes_a_body_that_is_too_long_reads_the_refusal() {
+    let server = serve("").await;
+    let body = vec![b'x'; 8 * 1024 * 1024];
+    let head = format!(
+        "POST /api/tasks HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        server.address,
+        body.len()
+    );
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&body).await.unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
 }

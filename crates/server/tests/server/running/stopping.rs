@@ -133,6 +133,92 @@ async fn a_server_without_a_durable_store_does_not_promise_to_keep_tasks() {
     server.stopped().await;
 }
 
+/// 24 drains, each with one run that ends within the grace, and a caller over each transport.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_durable_store_every_caller_gets_the_answer_of_a_run_that_ends_within_the_grace() {
+    let path = "/api/agents/coder/chat";
+    for round in 0..24 {
+        let gate = Gate::open().await;
+        let program = "read line; cat $0; echo answer to $line";
+        let fifo = tempfile::tempdir().unwrap();
+        let door = fifo.path().join("door");
+        assert!(std::process::Command::new("mkfifo").arg(&door).status().unwrap().success());
+        let agent = match round % 2 {
+            0 => format!("url = \"{}\"", gate.url),
+            _ => format!("command = [\"sh\", \"-c\", \"{program}\", \"{}\"]", door.display()),
+        };
+        let mut server = crate::common::serve(&format!("agent \"coder\" {{\n{agent}\nlanes = []\n}}")).await;
+        let ask = json!({"message": "it\n"});
+        let request = server.request("POST", path).header("content-type", "application/json");
+        let waits = (round % 3 == 0).then(|| tokio::spawn(answer(request.body(ask.to_string()))));
+        let watches = match round % 3 {
+            1 => Some(Events::chat(&server, path, ask.clone(), &[]).await),
+            _ => None,
+        };
+        let url = format!("ws://{}/api/ws", server.address);
+        let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+        if round % 3 == 2 {
+            let submit = json!({"event": "submit", "data": {"agent": "coder", "message": "it\n"}});
+            socket.send(Message::text(submit.to_string())).await.unwrap();
+        }
+        server.until_numbers((1, 0)).await;
+        server.stop();
+        while server.get("/readyz").await.status != 503 {
+            tokio::task::yield_now().await;
+        }
+        match round % 2 {
+            0 => gate.let_go(1),
+            _ => tokio::fs::write(&door, "").await.unwrap(),
+        }
+        let result = match (waits, watches) {
+            (Some(waits), _) => {
+                let answer = waits.await.unwrap();
+                assert_eq!(answer.status, 200, "round {round}: {answer:?}");
+                answer.json()["response"].clone()
+            }
+            (None, Some(mut watches)) => watches.next_named("completed").await.data["result"].clone(),
+            (None, None) => loop {
+                let message = socket.next().await.unwrap().unwrap();
+                let frame: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
+                assert_ne!(frame["event"], "error", "round {round}: {frame}");
+                if frame["event"] == "completed" {
+                    break frame["data"]["result"].clone();
+                }
+            },
+        };
+        let said = result.as_str().unwrap_or_default().trim().to_owned();
+        assert_eq!(said, "answer to it", "round {round}: {result}");
+        server.stopped().await;
+    }
+}
+
+#[tokio::test]
+async fn a_waiting_slot_hears_at_once_that_a_server_without_a_durable_store_stops() {
+    let gate = Gate::open().await;
+    let config = format!(
+        "server {{ drain_grace = \"10m\" }}\nlane \"one\" {{ max_concurrency = 1 }}\nagent \"coder\" {{ url = \"{}\" }}",
+        gate.url
+    );
+    let mut server = crate::common::serve(&config).await;
+    let path = "/api/agents/coder/chat";
+    server.send_with("POST", path, json!({"message": "runs"}), &[("prefer", "respond-async")]).await;
+    gate.arrival().await;
+    assert_eq!(server.post("/api/slots", json!({"lanes": ["one"]})).await.status, 200);
+    let request = server.request("POST", "/api/slots").header("content-type", "application/json");
+    let waits = tokio::spawn(answer(request.body(json!({"lanes": ["one"]}).to_string())));
+    server.until_numbers((2, 1)).await;
+    server.stop();
+    // The run holds up the end of the drain, and the slot does not wait for that.
+    let refused = waits.await.unwrap();
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("DRAINING")), "{refused:?}");
+    assert_eq!(
+        (refused.json()["retryable"].as_bool(), server.get("/healthz").await.status),
+        (Some(true), 200)
+    );
+    gate.let_go(1);
+    server.stopped().await;
+}
+
 #[tokio::test]
 async fn a_waiting_socket_and_a_waiting_batch_learn_of_a_shutdown() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{serve, until};
+use crate::common::{answer, serve, until};
 
 #[tokio::test]
 async fn a_worker_claims_renews_and_completes_and_an_old_fence_is_stale() {
@@ -54,6 +54,43 @@ async fn a_worker_claims_renews_and_completes_and_an_old_fence_is_stale() {
     assert_eq!(server.post(&format!("/api/tasks/{id}/complete"), done.clone()).await.status, 409);
     let unknown = "/api/tasks/01900000-0000-7000-8000-000000000000/complete";
     assert_eq!(server.post(unknown, done).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_failed_call_returns_its_output_and_its_error() {
+    let server = serve("queue { lane_handlers = { execute = { mode = \"external\" } } }").await;
+    let calls = json!({"session": "s", "calls": [{"tool": "bash", "payload": {"command": "make"}}]});
+    let request = server.request("POST", "/api/tasks/batch").header("content-type", "application/json");
+    let batch = tokio::spawn(answer(request.body(calls.to_string())));
+    let claim = json!({"worker": "w", "lanes": ["session:s/execute"], "wait_ms": 60_000});
+    let task = server.post("/api/claim", claim).await.json()["tasks"][0].clone();
+    let path = format!("/api/tasks/{}", task["id"].as_str().unwrap());
+    let mut events = server.events(&format!("{path}/events")).await;
+    let output = json!({"output": "no rule to make target", "exit_code": 2});
+    let report = json!({"fence": task["fence"], "success": false, "result": output, "error": "exit code 2"});
+    let reported = server.post(&format!("{path}/complete"), report).await;
+    assert_eq!(reported.status, 200, "{reported:?}");
+    let failed = server.get(&path).await.json();
+    assert_eq!(failed["status"], "failed");
+    assert_eq!((&failed["result"], &failed["error"]), (&output, &json!("exit code 2")));
+    let result = batch.await.unwrap().json()["results"][0].clone();
+    assert_eq!((&result["success"], &result["result"]), (&json!(false), &output), "{result}");
+    assert_eq!(result["error"]["code"], "RUN_FAILED");
+    assert_eq!(events.next_named("failed").await.data["result"], output);
+    let dead = server.get("/api/dead-letters").await.json()["items"][0].clone();
+    assert_eq!((&dead["result"], &dead["error"]), (&output, &json!("exit code 2")));
+}
+
+#[tokio::test]
+async fn an_invalid_report_leaves_the_attempt_to_its_worker() {
+    let server = serve("").await;
+    let id = server.post("/api/tasks", json!({"kind": "k"})).await.json()["id"].as_str().unwrap().to_owned();
+    let task = server.post("/api/claim", json!({"worker": "w", "lanes": ["external"]})).await.json();
+    let (path, fence) = (format!("/api/tasks/{id}/complete"), &task["tasks"][0]["fence"]);
+    let both = server.post(&path, json!({"fence": fence, "success": true, "error": "no"})).await;
+    assert_eq!((both.status, both.json()["code"].as_str()), (400, Some("INVALID")));
+    assert_eq!(server.get(&format!("/api/tasks/{id}")).await.json()["status"], "running");
+    assert_eq!(server.post(&path, json!({"fence": fence, "success": true})).await.status, 200);
 }
 
 #[tokio::test]

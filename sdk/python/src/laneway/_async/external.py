@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from contextlib import suppress
 from typing import Any, Callable, Optional
 
 from .._lease import LeaseClock, lease_length
 from ..types import ClaimAnswer, ClaimedTask, ExternalTask, TaskView
-from ..errors import NotClaimable, Refusal
-from ..external import PendingTask
+from ..errors import LanewayError, NotClaimable, Refusal
+from ..external import PendingTask, failure_instead
 from .leases import AsyncLeases
 from .transport import AsyncTransport, given, meaning, path_of
 
@@ -42,8 +43,13 @@ class AsyncExternal:
         body = given(fence=claimed.fence, success=success, result=result, error=error, retryable=retryable)
         try:
             view = await self._transport.read(TaskView, "POST", path_of("tasks", task, "complete"), body=body)
-        except Refusal:
+        except Refusal as refused:
             self._forget(task)
+            failure = failure_instead(refused)
+            if failure is not None:
+                with suppress(LanewayError):
+                    report = {"fence": claimed.fence, **failure}
+                    await self._transport.send("POST", path_of("tasks", task, "complete"), body=report)
             raise
         # Without an answer the client keeps the claim, so that the caller can report again.
         self._forget(task)

@@ -273,7 +273,8 @@ class Client:
     ) -> TaskView:
         """Reports the outcome of an external task. Claims exactly that task first, even if other tasks are ahead of it.
 
-        If the report does not reach the server, the client keeps its claim, and you can call this again.
+        A failure may have a result too, such as the output of a command. If the report does not reach the server, the client
+        keeps its claim, and you can call this again. If the server refuses the report, the attempt ends as a failure.
         """
         return self._external.complete(task, success, result, error, retryable)
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 import threading
 import os
 import socket
+from contextlib import suppress
 from typing import Any, Callable, Optional
 
 from .._lease import LeaseClock, lease_length
 from ..types import ClaimAnswer, ClaimedTask, ExternalTask, TaskView
-from ..errors import NotClaimable, Refusal
-from ..external import PendingTask
+from ..errors import LanewayError, NotClaimable, Refusal
+from ..external import PendingTask, failure_instead
 from .leases import Leases
 from .transport import Transport, given, meaning, path_of
 
@@ -44,8 +45,13 @@ class External:
         body = given(fence=claimed.fence, success=success, result=result, error=error, retryable=retryable)
         try:
             view = self._transport.read(TaskView, "POST", path_of("tasks", task, "complete"), body=body)
-        except Refusal:
+        except Refusal as refused:
             self._forget(task)
+            failure = failure_instead(refused)
+            if failure is not None:
+                with suppress(LanewayError):
+                    report = {"fence": claimed.fence, **failure}
+                    self._transport.send("POST", path_of("tasks", task, "complete"), body=report)
             raise
         # Without an answer the client keeps the claim, so that the caller can report again.
         self._forget(task)

@@ -67,6 +67,9 @@ pub(crate) async fn list(
 }
 
 async fn view(app: &App, dead_letter: &DeadLetter) -> ApiResult<DeadLetterView> {
+    // The history may have forgotten the task.
+    let ended = app.handle.finished(dead_letter.task).await?;
+    let output = ended.and_then(|(_, result)| result);
     Ok(DeadLetterView {
         id: dead_letter.task.to_string(),
         lane: home_of(dead_letter).to_string(),
@@ -74,6 +77,7 @@ async fn view(app: &App, dead_letter: &DeadLetter) -> ApiResult<DeadLetterView> 
         kind: dead_letter.spec.kind.to_string(),
         payload: task_view::payload_of(&app.handle, dead_letter.spec.payload).await?,
         error: dead_letter.error.to_string(),
+        result: output.map(|bytes| task_view::json(Some(&bytes))),
         attempts: dead_letter.attempts,
         at: At(dead_letter.at),
     })

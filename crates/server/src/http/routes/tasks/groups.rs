@@ -80,9 +80,12 @@ pub(crate) async fn batch(
 }
 
 fn batch_result(app: &App, tool: String, result: ToolResult) -> BatchResult {
+    if let ToolResult::Failed { error: RunError::Ended(end), output } = result {
+        return BatchResult { tool, success: false, result: output, error: Some(ended(&end)) };
+    }
     let (result, error) = match result {
         ToolResult::Done(value) => (Some(value), None),
-        ToolResult::Failed(RunError::Refused(Error::Closed)) if keeps_calls(app) => {
+        ToolResult::Failed { error: RunError::Refused(Error::Closed), .. } if keeps_calls(app) => {
             let detail = format!(
                 "the server is shutting down; the call is kept and runs after the restart: do not ask again, look at \
                  GET /api/tasks?kind={tool}"
@@ -91,8 +94,9 @@ fn batch_result(app: &App, tool: String, result: ToolResult) -> BatchResult {
         }
         ToolResult::Skipped => (None, Some(ended(&End::Cancelled { reason: CancelReason::Steered }))),
         ToolResult::Refused(why) => (None, Some(*ApiError::new(Code::Forbidden, why.0).problem)),
-        ToolResult::Failed(RunError::Refused(error)) => (None, Some(*ApiError::from(error).problem)),
-        ToolResult::Failed(RunError::Ended(end)) => (None, Some(ended(&end))),
+        ToolResult::Failed { error: RunError::Refused(error), .. } => {
+            (None, Some(*ApiError::from(error).problem))
+        }
         _ => (None, Some(*ApiError::new(Code::Internal, "something unexpected went wrong").problem)),
     };
     BatchResult { tool, success: error.is_none(), result, error }

@@ -126,8 +126,8 @@ pub(crate) async fn heartbeat(
 }
 
 fn steering_view(message: SteeringMessage) -> SteeringView {
-    let SteeringMessage { id, text, sender, sender_name, message_id, .. } = message;
-    SteeringView { id, text, sender, sender_name, message_id }
+    let SteeringMessage { id, text, sender, sender_name, message_id, metadata, attachments, .. } = message;
+    SteeringView { id, text, sender, sender_name, message_id, metadata, attachments }
 }
 
 fn message_ids(ids: &[String]) -> ApiResult<Vec<MessageId>> {
@@ -151,10 +151,7 @@ pub(crate) async fn complete(
 ) -> ApiJson<laneway_protocol::TaskView> {
     let task = task_id(&id)?;
     if body.success && body.error.is_some() {
-        return Err(ApiError::invalid("a success has no error"));
-    }
-    if !body.success && body.result.is_some() {
-        return Err(ApiError::invalid("only a success has a result"));
+        return Err(ApiError::invalid("a success has no error: leave out error, or set success to false"));
     }
     finish(&app, task, body).await?;
     Ok(Json(tasks::view(&app, task).await?))
@@ -162,12 +159,14 @@ pub(crate) async fn complete(
 
 async fn finish(app: &App, task: TaskId, body: CompleteBody) -> ApiResult<()> {
     let taken = message_ids(&body.steered)?;
-    let (outcome, result) = if body.success {
-        let result = serde_json::to_vec(&body.result.unwrap_or_default()).unwrap_or_default();
-        (Outcome::Success, Some(result.into()))
+    // A success without a result has the result null; a failure may have the output of what failed.
+    let result = if body.success { Some(body.result.unwrap_or_default()) } else { body.result };
+    let result = result.map(|result| serde_json::to_vec(&result).unwrap_or_default().into());
+    let outcome = if body.success {
+        Outcome::Success
     } else {
         let error = body.error.unwrap_or_else(|| "the worker reported a failure".to_owned());
-        (Outcome::Failure { error: error.into(), retryable: body.retryable.unwrap_or(true) }, None)
+        Outcome::Failure { error: error.into(), retryable: body.retryable.unwrap_or(true) }
     };
     let finished = app.handle.finish(task, Fence(body.fence), taken, outcome, result).await;
     let Err(error) = finished else { return Ok(()) };
