@@ -64,7 +64,7 @@ pub use tasks::{
 };
 pub use time::{At, NotAMoment};
 pub use tool_batches::{BatchAnswer, BatchCall, BatchRequest, BatchResult};
-pub use turns::{TurnMessageView, TurnPayload};
+pub use turns::{TurnMessageView, TurnPayloadView};
 pub use words::{
     PriorityRequest, cancel_reason, end_word, handler_word, source_from, source_word, status_word,
 };

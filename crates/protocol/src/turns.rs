@@ -10,7 +10,7 @@ use crate::tasks::is_false;
 /// A turn as its agent gets it: the body of the request to an upstream, the first line of a `jsonl` program, and the payload of
 /// a worker's task. A field that is missing has no value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TurnPayload {
+pub struct TurnPayloadView {
     /// The agent.
     pub agent: String,
     /// Everything that is said, as one text.

@@ -1566,7 +1566,7 @@ export interface TurnMessageView {
 }
 
 /** A turn as its agent gets it: the body of the request to an upstream, the first line of a `jsonl` program, and the payload of a worker's task. A field that is missing has no value. */
-export interface TurnPayload {
+export interface TurnPayloadView {
   /** The account on the channel. */
   account?: string | null;
   /** The agent. */

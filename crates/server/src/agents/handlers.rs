@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use laneway_config::{AgentConfig, Config, Protocol, Runner};
 use laneway_core::LaneName;
 use laneway_engine::{Context, Error, Failure, Handle, Options};
-use laneway_protocol::TurnPayload;
+use laneway_protocol::TurnPayloadView;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -136,13 +136,13 @@ impl AgentHandlers {
 }
 
 /// What an agent is asked. The payload of a task of that kind that is no turn becomes its text.
-fn turn_of(agent: &str, payload: &Value) -> TurnPayload {
-    TurnPayload::deserialize(payload).unwrap_or_else(|_| TurnPayload {
+fn turn_of(agent: &str, payload: &Value) -> TurnPayloadView {
+    TurnPayloadView::deserialize(payload).unwrap_or_else(|_| TurnPayloadView {
         agent: agent.to_owned(),
         message: text_of(payload.get("text").unwrap_or(payload)),
         text: text_of(payload.get("text").unwrap_or(payload)),
         session: payload.get("session").and_then(Value::as_str).map(str::to_owned),
-        ..TurnPayload::default()
+        ..TurnPayloadView::default()
     })
 }
 
@@ -151,7 +151,7 @@ pub(super) struct Run {
     pub(super) context: Context,
     payload: Value,
     /// What an agent is asked; `None` for a handler of a kind.
-    pub(crate) turn: Option<TurnPayload>,
+    pub(crate) turn: Option<TurnPayloadView>,
     pub(super) url: String,
 }
 

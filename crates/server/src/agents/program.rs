@@ -4,7 +4,7 @@ use laneway_config::ProgramConfig;
 use laneway_engine::Failure;
 use laneway_process::jsonl::{self, OutputEvent, OutputReader, ProgramAnswer};
 use laneway_process::{Exit, Program, ProgramEvent, RunningProgram, Text};
-use laneway_protocol::TurnPayload;
+use laneway_protocol::TurnPayloadView;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -40,7 +40,7 @@ fn program(configured: &ProgramConfig, run: &Run) -> Result<Program, Failure> {
 
 /// The turn without its texts, as JSON: where it came from, who may what, and which messages it answers. `None` for a turn that is
 /// too long for a variable.
-fn in_short(turn: &TurnPayload) -> Option<String> {
+fn in_short(turn: &TurnPayloadView) -> Option<String> {
     let mut turn = serde_json::to_value(turn).ok()?;
     let fields = turn.as_object_mut()?;
     for long in ["message", "text", "system_prompt", "metadata"] {

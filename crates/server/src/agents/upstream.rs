@@ -90,7 +90,7 @@ impl Upstream {
             }
         }
         let answer = answer_body.finish()?;
-        // A tool may have nothing to say, but a turn without an answer is a mistake that nobody would notice.
+        // A tool may have nothing to say, but a turn without an answer is a mistake.
         if run.turn.is_some() && is_empty(&answer) {
             return Err(Failure::new("the upstream answered a success without any text or field"));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::{Method, StatusCode, header};
 use axum::routing::get;
-use laneway_protocol::{Problem, Scope, TurnPayload};
+use laneway_protocol::{Problem, Scope, TurnPayloadView};
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
@@ -154,7 +154,7 @@ fn admin_routes() -> Routes {
         title = "Laneway",
         description = "Lanes for agent work: what may run now, what waits, and for how long."
     ),
-    components(schemas(Problem, TurnPayload))
+    components(schemas(Problem, TurnPayloadView))
 )]
 struct Document;
 

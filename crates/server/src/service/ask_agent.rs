@@ -6,7 +6,7 @@ use laneway_config::AgentConfig;
 use laneway_core::{End, LaneName, Millis, Parent, Source, TaskId, TaskSpec, TaskStatus};
 use laneway_engine::{Ending, Expectation, Reach, Since, Standing, TaskHandle};
 use laneway_protocol::{
-    AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, TurnPayload, UserRef,
+    AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, TurnPayloadView, UserRef,
     end_word, status_word,
 };
 
@@ -153,7 +153,7 @@ fn turn(
     spec.idempotency = idempotency(caller, &options, &route, &request);
     let own_user = || UserRef { id: caller.subject.to_string(), email: None };
     let user = request.user.or_else(|| caller.token.as_ref().map(|_| own_user()));
-    let turn = TurnPayload {
+    let turn = TurnPayloadView {
         agent: name.to_owned(),
         text: request.message.clone(),
         message: request.message,
@@ -168,7 +168,7 @@ fn turn(
         source_agent: options.source_agent.clone(),
         user,
         schedule: options.schedule.clone(),
-        ..TurnPayload::default()
+        ..TurnPayloadView::default()
     };
     Ok(Submission::new(app, caller, &options, spec, &turn))
 }

@@ -3,7 +3,7 @@
 use laneway_core::{BlobId, Blocker, End, Explanation, LaneName, LiveTaskView as Live, Timestamp};
 use laneway_engine::{Handle, Standing};
 use laneway_protocol::{
-    At, BlockerView, TaskView, TurnPayload, cancel_reason, end_word, source_word, status_word,
+    At, BlockerView, TaskView, TurnPayloadView, cancel_reason, end_word, source_word, status_word,
 };
 use laneway_store::Finished;
 use percent_encoding::percent_decode_str;
@@ -34,7 +34,7 @@ pub(crate) async fn payload_of(handle: &Handle, payload: Option<BlobId>) -> ApiR
 }
 
 /// What an agent is asked with a task, unless the task answers messages.
-pub(crate) async fn turn_of(handle: &Handle, view: &Live) -> ApiResult<Option<TurnPayload>> {
+pub(crate) async fn turn_of(handle: &Handle, view: &Live) -> ApiResult<Option<TurnPayloadView>> {
     Ok(serde_json::from_value(payload_of(handle, view.payload).await?).ok())
 }
 

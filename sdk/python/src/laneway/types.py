@@ -1786,7 +1786,7 @@ class TurnMessageView:
 
 
 @dataclass(frozen=True)
-class TurnPayload:
+class TurnPayloadView:
     """A turn as its agent gets it: the body of the request to an upstream, the first line of a `jsonl` program, and the payload of a worker's task. A field that is missing has no value."""
 
     agent: str
