@@ -10,9 +10,12 @@ pub(crate) fn bench(words: &[&str]) -> Result<(), String> {
         ["server", rows @ ..] => cargo_bench("laneway-server", "server", rows),
         ["engine", rows @ ..] => engine(rows),
         ["replicas", parts @ ..] => replicas(parts),
+        ["latency"] => latency(),
         ["sdk"] => sdk::bench(),
         ["dashboard"] => dashboard::bench(),
-        _ => Err("bench knows core, sessions, server, engine, replicas, sdk and dashboard".to_owned()),
+        _ => {
+            Err("bench knows core, sessions, server, engine, replicas, latency, sdk and dashboard".to_owned())
+        }
     }
 }
 
@@ -37,6 +40,14 @@ fn engine(rows: &[&str]) -> Result<(), String> {
     ensure("valgrind", "valgrind")?;
     let bench = ["run", "--release", "--manifest-path", "bench/Cargo.toml", "--"];
     run("cargo", &[&bench[..], rows].concat(), &[])
+}
+
+/// How fast running turns hear of messages and interrupts.
+fn latency() -> Result<(), String> {
+    ensure_backends()?;
+    let (binary, python) = sdk::release_setup()?;
+    let bench = ["bench", "--package", "laneway-chaos", "--bench", "latency"];
+    run("cargo", &bench, &[("LANEWAY_BINARY", &binary.to_string_lossy()), ("LANEWAY_PYTHON", &python)])
 }
 
 fn replicas(parts: &[&str]) -> Result<(), String> {

@@ -43,6 +43,7 @@ Measuring, with bounds
   bench sessions    speed and size of sessions with waiting messages
   bench engine [WORD]  the engine compared with tokio, other queues and plain SQLite; only rows with WORD
   bench server [memory|full|disk|chats|looks|watchers]  the server compared with a plain one
+  bench latency                 how fast running turns hear of messages and interrupts
   bench replicas [saturated|idle|three|ten|postgres ..]  replicas compared with BullMQ and SKIP LOCKED
   bench sdk         a slot in both SDKs compared with a plain request
   bench dashboard   the first page with 100 000 waiting tasks

@@ -1,6 +1,7 @@
 //! The SDKs: their tests, the examples of moves from other queues, and a bench, against the real program.
 
 use std::fs;
+use std::path::PathBuf;
 
 use crate::chore::{build_program, ensure, node_packages, program, python, root, run};
 
@@ -28,15 +29,20 @@ pub(crate) fn test() -> Result<(), String> {
 
 /// Compares a slot in both SDKs with a plain request, with a bound.
 pub(crate) fn bench() -> Result<(), String> {
-    run("cargo", &["build", "--release", "--package", "laneway-cli"], &[])?;
-    let program = program("release");
+    let (program, python) = release_setup()?;
     let variables = [("LANEWAY_BINARY", &*program.to_string_lossy())];
-    let python = python_with_sdk()?;
-    node_packages(TYPESCRIPT)?;
-    run("npm", &["--prefix", TYPESCRIPT, "run", "build"], &[])?;
     let of_python = run(&python, &["sdk/python/scripts/bench.py"], &variables);
     let of_node = run("node", &["sdk/typescript/scripts/bench.mjs"], &variables);
     of_python.and(of_node)
+}
+
+/// The release program, a Python with the SDK, and the built TypeScript SDK.
+pub(crate) fn release_setup() -> Result<(PathBuf, String), String> {
+    run("cargo", &["build", "--release", "--package", "laneway-cli"], &[])?;
+    let python = python_with_sdk()?;
+    node_packages(TYPESCRIPT)?;
+    run("npm", &["--prefix", TYPESCRIPT, "run", "build"], &[])?;
+    Ok((program("release"), python))
 }
 
 /// A Python with the SDK installed as users install it, and the packages of its tests.

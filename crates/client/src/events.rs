@@ -24,6 +24,7 @@ pub struct Watch {
     task: Option<String>,
     lane: Option<String>,
     session: Option<String>,
+    worker: Option<String>,
     after: Option<String>,
     is_lasting: bool,
 }
@@ -49,6 +50,11 @@ impl Watch {
         Watch { session: Some(key.into()), ..Watch::default() }
     }
 
+    /// What a worker should hear: `heartbeat_wanted` for attempts that must stop or have a message.
+    pub fn worker(name: impl Into<String>) -> Watch {
+        Watch { worker: Some(name.into()), ..Watch::default() }
+    }
+
     /// Continues after the event with this id.
     #[must_use]
     pub fn after(mut self, id: Option<String>) -> Watch {
@@ -65,10 +71,13 @@ impl Watch {
     }
 
     fn call(&self, client: &Client) -> ApiCall {
-        let call = match (&self.task, &self.session) {
-            (Some(task), _) => client.call(Method::GET, ["api", "tasks", task, "events"]),
-            (None, Some(key)) => client.call(Method::GET, ["api", "sessions", key, "events"]),
-            (None, None) => client.call(Method::GET, ["api", "events"]).query("lane", self.lane.as_deref()),
+        let call = match (&self.task, &self.session, &self.worker) {
+            (Some(task), ..) => client.call(Method::GET, ["api", "tasks", task, "events"]),
+            (None, Some(key), _) => client.call(Method::GET, ["api", "sessions", key, "events"]),
+            (None, None, Some(worker)) => client.call(Method::GET, ["api", "workers", worker, "events"]),
+            (None, None, None) => {
+                client.call(Method::GET, ["api", "events"]).query("lane", self.lane.as_deref())
+            }
         };
         call.header("last-event-id", self.after.as_deref())
     }

@@ -167,10 +167,10 @@ fn a_heartbeat_renews_the_lease_opens_steering_and_delivers_messages() {
     let mut lanes = Scheduler::new(1);
     let turn = start_turn(&mut lanes);
     let (until, taken) = heartbeat(&mut lanes, 1000, turn, true, None);
-    assert_eq!((until, taken), (Timestamp(31_000), vec![]));
+    assert_eq!((until, taken), (Timestamp(11_000), vec![]));
     step(&mut lanes, 2000, send(2, Mode::Steer)).unwrap();
     let (until, taken) = heartbeat(&mut lanes, 3000, turn, true, None);
-    assert_eq!((until, taken), (Timestamp(33_000), vec![MessageId(2)]));
+    assert_eq!((until, taken), (Timestamp(13_000), vec![MessageId(2)]));
     assert_eq!(lanes.taken_steering(turn.0, turn.1), [MessageId(2)]);
 }
 
@@ -224,10 +224,10 @@ fn finish((task, fence): (TaskId, Fence), taken: Vec<MessageId>) -> Command {
 fn a_heartbeat_that_says_nothing_of_steering_takes_what_it_names_and_leaves_steering_open() {
     let mut lanes = Scheduler::new(1);
     let turn = session_with_offers(&mut lanes);
-    assert_eq!(heartbeat(&mut lanes, 3000, turn, None, None), (Timestamp(33_000), vec![]));
+    assert_eq!(heartbeat(&mut lanes, 3000, turn, None, None), (Timestamp(13_000), vec![]));
     assert_eq!(
         heartbeat(&mut lanes, 4000, turn, None, Some(vec![MessageId(3)])),
-        (Timestamp(34_000), vec![])
+        (Timestamp(14_000), vec![])
     );
     assert_eq!(lanes.taken_steering(turn.0, turn.1), [MessageId(3)]);
     assert!(lanes.session("ann").unwrap().turns[0].takes_steering);

@@ -188,6 +188,7 @@ scenarios! {
         a_repeated_end_frees_no_slot
         a_second_completion_is_refused
         a_silent_worker_loses_its_lease
+        a_worker_has_its_lease_to_stop
         each_heartbeat_renews_the_lease
         heartbeats_keep_a_long_attempt
         no_worker_claims_a_hybrid_task

@@ -114,6 +114,8 @@ events! {
     ExternalTaskPending(ExternalPendingEvent) = "external_task_pending",
     /// A task of an external or hybrid lane has ended.
     ExternalTaskCompleted(ExternalCompletedEvent) = "external_task_completed",
+    /// The worker should send a heartbeat for this task now, because it must stop or because there is a message for its turn.
+    HeartbeatWanted(TaskEvent) = "heartbeat_wanted",
     /// A task failed for good and is kept as a dead letter.
     DeadLettered(DeadLetteredEvent) = "dead_lettered",
     /// A message to a session was accepted or has ended.

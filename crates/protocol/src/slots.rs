@@ -24,6 +24,10 @@ pub struct SlotRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub lease_ms: Option<u64>,
+    /// The worker that holds the slot, as `GET /api/workers/{worker}/events` knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128)]
+    pub worker: Option<String>,
     /// 0 to 9, or the name of a source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<PriorityRequest>,

@@ -55,7 +55,6 @@ export class PendingTask {
 /** The tasks that this client has claimed, and the pending ones. */
 export class External {
   readonly #held = new Map<string, { task: ClaimedTask; lease: Lease }>();
-  readonly #worker = `client-${crypto.randomUUID()}`;
 
   constructor(readonly transport: Transport) {}
 
@@ -105,7 +104,7 @@ export class External {
   async #claim(task: string, options: CallOptions): Promise<ClaimedTask> {
     const held = this.#held.get(task);
     if (held) return held.task;
-    const body = { worker: this.#worker, ids: [task] };
+    const body = { worker: this.transport.worker, ids: [task] };
     const answer = await this.transport.send<ClaimAnswer>(pathOf("claim"), { ...options, method: "POST", body });
     const [mine] = answer.body.tasks;
     if (!mine) throw new NotClaimable(task, (await this.transport.read<TaskView>(pathOf("tasks", task), options)).status);

@@ -5,6 +5,8 @@ import { type Transport, pathOf } from "./transport.js";
 import type { HeartbeatAnswer } from "./wire.js";
 
 const SHORTEST_MS = 100;
+/** How long a lease lasts before the client opens a stream for it. Most slots are shorter. */
+const FOLLOW_AFTER_MS = 100;
 
 /**
  * The length of a lease: the requested one, or else that by the server's clock, at most a second too short. The header `Date` has
@@ -35,6 +37,8 @@ export class Lease {
   #again = false;
   // Aborts the heartbeat that is being sent.
   #stop: AbortController | undefined;
+  #followTimer: ReturnType<typeof setTimeout> | undefined;
+  #unfollow: (() => void) | undefined;
 
   constructor(
     readonly transport: Transport,
@@ -42,9 +46,14 @@ export class Lease {
     readonly fence: number,
     readonly lengthMs: number,
     readonly hooks: LeaseHooks,
+    /** The worker that owns it. */
+    worker: string = transport.worker,
   ) {
     this.#until = performance.now() + lengthMs;
     this.#in(lengthMs / 3);
+    const follow = () => (this.#unfollow = transport.workerEvents.follow(worker, task, () => this.wake()));
+    this.#followTimer = setTimeout(follow, FOLLOW_AFTER_MS);
+    (this.#followTimer as { unref?: () => void }).unref?.();
   }
 
   /** The pause after a failed heartbeat. */
@@ -66,6 +75,8 @@ export class Lease {
   drop(): void {
     this.#over = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#followTimer);
+    this.#unfollow?.();
     this.#stop?.abort();
   }
 

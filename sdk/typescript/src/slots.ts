@@ -36,6 +36,7 @@ export class Slot implements AsyncDisposable {
     readonly fence: number,
     lengthMs: number,
     outer: AbortSignal | undefined,
+    worker: string,
   ) {
     this.#outer = outer;
     outer?.addEventListener("abort", this.#leave, { once: true });
@@ -45,15 +46,16 @@ export class Slot implements AsyncDisposable {
       heard: (answer) => {
         if (answer.cancel_requested) this.#lose("the server stopped it");
       },
-    });
+    }, worker);
   }
 
   static async take(transport: Transport, lanes: string[], options: SlotOptions): Promise<Slot> {
     const { signal, traceparent, ...wanted } = options;
-    const body: SlotRequest = { lanes, ...wanted };
+    const body: SlotRequest = { lanes, worker: transport.worker, ...wanted };
     const request = { method: "POST" as const, body, signal, traceparent, waits: true };
     const { headers, body: slot } = await transport.send<SlotAnswer>(pathOf("slots"), request);
-    return new Slot(transport, slot.id, slot.fence, leaseLength(wanted.lease_ms, slot.lease_until, headers), signal);
+    const lengthMs = leaseLength(wanted.lease_ms, slot.lease_until, headers);
+    return new Slot(transport, slot.id, slot.fence, lengthMs, signal, body.worker ?? transport.worker);
   }
 
   /** Aborted when the lease is lost, and when the caller's signal is aborted. */

@@ -6,6 +6,7 @@ import { patience } from "./patience.js";
 import { USUAL, type Retry, pauseAfter, sleep } from "./retry.js";
 import { nextTraceparent } from "./tracing.js";
 import type { Problem } from "./wire.js";
+import { WorkerEvents } from "./worker-events.js";
 
 /** Options of the connection to a server. */
 export interface ClientOptions {
@@ -50,6 +51,9 @@ export function pathOf(...parts: string[]): string {
 
 export class Transport {
   readonly retry: Retry;
+  /** The name under which the server knows this client as the owner of slots. */
+  readonly worker = `client-${crypto.randomUUID()}`;
+  readonly workerEvents = new WorkerEvents(this);
   readonly #fetch: typeof fetch;
   readonly #patience: (limitMs: number) => object | undefined;
   readonly #trace: ClientOptions["trace"];

@@ -81,11 +81,14 @@ export class Worker {
     const drain = () => this.drain();
     signal?.addEventListener("abort", drain, { once: true });
     if (signal?.aborted) drain();
+    // The stream is open before the first claim, and stays open between tasks.
+    const unfollow = this.client.transport.workerEvents.follow(this.name, "", () => undefined);
     try {
       await this.#claimUntilDrained();
       await this.#letEnd();
     } finally {
       signal?.removeEventListener("abort", drain);
+      unfollow();
       this.#over.abort();
     }
   }
@@ -186,7 +189,7 @@ export class Worker {
         if (answer.cancel_requested) mine.stop.abort(new LeaseLost("the task was cancelled"));
       },
       say: () => mine.say(),
-    });
+    }, this.name);
     mine.wake = () => lease.wake();
     if (steering) lease.wake();
     const letGo = () => {

@@ -71,6 +71,8 @@ pub(super) struct Shared {
     stop: CancellationToken,
     /// Notified when the next heartbeat should not wait until it is due.
     pub(super) urgent: Notify,
+    /// Notified when the server has something to say.
+    pub(super) wanted: Notify,
     /// Notified when a message is offered.
     offered: Notify,
 }

@@ -11,11 +11,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::retry::jittered;
 
-/// The longest pause between heartbeats, however long the lease is: their answers bring cancellations.
-const BEAT_MAX: Duration = Duration::from_secs(2);
-/// The longest pause while the turn takes steering.
-const BEAT_STEERED: Duration = Duration::from_secs(1);
-/// The shortest pause, for urgent heartbeats.
+/// The shortest pause before a heartbeat that the handler caused.
 const BEAT_MIN: Duration = Duration::from_millis(500);
 /// The shortest pause while the attempt produces text.
 const DELTA_MIN: Duration = Duration::from_millis(50);
@@ -42,7 +38,7 @@ impl Lease<'_> {
         let mut failed = 0;
         let mut beaten = self.claimed;
         loop {
-            let due = beaten + self.pause(&shared, failed);
+            let due = beaten + self.pause(failed);
             if !self.wait(&shared, beaten, due).await {
                 break;
             }
@@ -66,10 +62,9 @@ impl Lease<'_> {
         std::future::pending().await
     }
 
-    fn pause(&self, shared: &Shared, failed: u32) -> Duration {
-        let beat = (self.length / 3).min(BEAT_MAX);
+    fn pause(&self, failed: u32) -> Duration {
+        let beat = self.length / 3;
         match failed {
-            0 if shared.takes_steering() => beat.min(BEAT_STEERED),
             0 => beat,
             failed => jittered(Backoff::new(RETRY_FIRST, beat).wait_after(failed)),
         }
@@ -85,6 +80,7 @@ impl Lease<'_> {
         tokio::select! {
             () = sleep_until(due.min(ends)) => {}
             () = urgent => {}
+            () = shared.wanted.notified() => {}
         }
         let now = Instant::now();
         let cause = if self.times_out.is_some_and(|at| at <= now) {

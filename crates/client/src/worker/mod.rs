@@ -2,6 +2,7 @@
 
 mod attempt;
 mod lease;
+mod listener;
 mod pool;
 mod report;
 mod run_attempt;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client::Client;
 use crate::error::Error;
 pub use attempt::{Attempt, AttemptFailure, StopCause};
+use listener::Running;
 use pool::Pool;
 
 /// The kind of the handler that runs tasks of all other kinds.
@@ -53,6 +55,7 @@ type Handler = Arc<dyn Fn(Attempt) -> Outcome + Send + Sync>;
 /// - At most `concurrency` attempts run at once. An attempt counts until the server has accepted its report.
 /// - The worker renews a lease until the attempt ends. When it lapses, or the task is cancelled or takes too long, the
 ///   worker asks the attempt to stop, and drops it when `stop_grace` is over.
+/// - The worker keeps one event stream open, on which it hears at once of cancels and of messages for its turns.
 /// - When the server is away, claims back off up to 30 s with jitter, and outcomes are kept and reported later.
 /// - When `shutdown` is ready, the worker claims nothing more, but runs the tasks of a claim that is under way. Attempts may
 ///   end within `drain_grace`. The others are stopped, and other workers get them when their leases lapse.
@@ -68,6 +71,7 @@ pub struct Worker {
     stop_grace: Duration,
     drain_grace: Duration,
     until_idle: bool,
+    running: Running,
 }
 
 /// How many tasks a worker has run, and how they ended.
@@ -104,11 +108,12 @@ impl Worker {
             lanes: Vec::new(),
             handlers: BTreeMap::new(),
             concurrency: 1,
-            lease: Duration::from_secs(30),
+            lease: Duration::from_secs(10),
             poll: Duration::from_secs(5),
             stop_grace: Duration::from_secs(10),
             drain_grace: Duration::from_secs(30),
             until_idle: false,
+            running: Running::default(),
         }
     }
 
@@ -134,7 +139,7 @@ impl Worker {
         self
     }
 
-    /// How long an attempt may go without a heartbeat. Default 30 s.
+    /// How long an attempt may go without a heartbeat. Default 10 s.
     pub fn lease(mut self, lease: Duration) -> Worker {
         self.lease = lease;
         self
@@ -199,12 +204,19 @@ impl Worker {
             stopping.cancel();
             std::future::pending::<()>().await;
         };
-        let claimed = tokio::select! {
-            biased;
-            () = stop => Ok(()),
-            claimed = pool.claim(&stopping) => claimed,
+        let listening = Arc::clone(pool.worker());
+        let work = async {
+            let claimed = tokio::select! {
+                biased;
+                () = stop => Ok(()),
+                claimed = pool.claim(&stopping) => claimed,
+            };
+            pool.drain().await;
+            claimed.map(|()| pool.tally)
         };
-        pool.drain().await;
-        claimed.map(|()| pool.tally)
+        tokio::select! {
+            tally = work => tally,
+            never = listening.listen() => match never {},
+        }
     }
 }

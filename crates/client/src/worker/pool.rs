@@ -46,6 +46,10 @@ impl Pool {
         }
     }
 
+    pub(super) fn worker(&self) -> &Arc<Worker> {
+        &self.worker
+    }
+
     /// Claims until `stopping` is cancelled or nothing is left to do. An error is one that waiting would not cure.
     pub(super) async fn claim(&mut self, stopping: &CancellationToken) -> Result<(), Error> {
         let mut backoff = BACKOFF;

@@ -31,6 +31,7 @@ impl Worker {
         let attempt = Attempt::new(task);
         let (task, shared) = (attempt.task(), attempt.shared());
         tracing::info!(task = task.id, kind = task.kind, attempt = task.attempt, "starts");
+        let _listed = self.running.list(&task.id, shared);
         let mut lease = Lease {
             client: &self.client,
             attempt: &attempt,

@@ -14,7 +14,7 @@ pub const PRIORITY_MAX: u8 = 9;
 pub const LEVEL_MAX: u8 = PRIORITY_MAX + 8;
 /// The largest weight of a fair key.
 pub const WEIGHT_MAX: u32 = 1_000;
-/// How long a stopping attempt may take before another gets its slot.
+/// How long a stopping attempt of a replica may take before another gets its slot.
 pub const STOP_GRACE: Millis = Millis::from_secs(5);
 
 /// Something that can be switched off altogether.
@@ -366,7 +366,7 @@ impl Settings {
             weight: asked.weight.unwrap_or(1),
             wait_timeout,
             timeout,
-            lease: asked.lease.unwrap_or(Millis::from_secs(30)),
+            lease: asked.lease.unwrap_or(Millis::from_secs(10)),
             max_redelivery: asked.max_redelivery.unwrap_or(3),
             retry: asked.retry.unwrap_or(Retry::NONE),
             rate_limit: asked.rate_limit.and_then(Switch::on),

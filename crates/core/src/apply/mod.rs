@@ -83,7 +83,7 @@ impl Scheduler {
             Event::Reserved { task } => self.with(*task, Scheduler::on_reserved),
             Event::Renewed { task, lease_until, .. } => self.with(*task, |this, idx| {
                 if let Some(attempt) = this.state.tasks[idx].attempt_mut() {
-                    attempt.lease_until = *lease_until;
+                    attempt.renew(*lease_until);
                 }
                 this.plan(idx);
             }),

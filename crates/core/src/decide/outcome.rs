@@ -6,6 +6,7 @@ use crate::api::command::{Outcome, Reply};
 use crate::api::event::{CancelReason, DeadLetterRemoval, End, Event, StopReason};
 use crate::api::ids::{Fence, TaskId};
 use crate::api::lane_settings::{Handler, STOP_GRACE};
+use crate::api::owner::Owner;
 use crate::api::rejection::Rejection;
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
@@ -20,19 +21,22 @@ impl Step<'_> {
         Ok(Reply::Renewed { until, stopping })
     }
 
-    /// Renews the lease of an attempt. A stopping attempt keeps its grace, and the reason is returned.
+    /// Renews the lease of an attempt. Returns why it must stop, if it must. A stopping attempt of a replica keeps its grace;
+    /// a worker's keeps its slots for as long as it renews its lease.
     pub(crate) fn renew_lease(
         &mut self,
         task: TaskId,
         fence: Fence,
     ) -> Result<(Timestamp, Option<StopReason>), Rejection> {
         let (_, attempt) = self.fenced(task, fence)?;
-        if let Some((reason, until)) = attempt.stopping {
-            return Ok((until, Some(reason)));
+        let stopping = attempt.stopping;
+        match stopping {
+            Some((reason, until)) if attempt.owner.worker().is_none() => return Ok((until, Some(reason))),
+            _ => {}
         }
         let lease_until = self.state.now + attempt.lease;
         self.emit(Event::Renewed { task, fence, lease_until });
-        Ok((lease_until, None))
+        Ok((lease_until, stopping.map(|(reason, _)| reason)))
     }
 
     pub(super) fn finish(
@@ -74,16 +78,21 @@ impl Step<'_> {
         Ok(Reply::Done)
     }
 
-    /// Stops a running attempt and cancels the children that it waits for.
+    /// Stops a running attempt and cancels the children that it waits for. Its slots are free when its owner confirms that
+    /// it has stopped. A replica has a short time for that. A worker may hear of it late, so it has its lease.
     pub(super) fn stop(&mut self, idx: TaskIdx, reason: StopReason) {
         let Some(attempt) = self.state.tasks[idx].attempt() else { return };
         let (task, fence) = (self.state.tasks[idx].id, attempt.fence);
-        let until = attempt.stopping.map_or(self.state.now + STOP_GRACE, |(_, until)| until);
+        let until = match (attempt.stopping, &attempt.owner) {
+            (Some((_, until)), _) => until,
+            (None, Owner::Worker(_)) => attempt.lease_until,
+            (None, Owner::Replica(_)) => self.state.now + STOP_GRACE,
+        };
         self.cancel_children(idx);
         self.emit(Event::Stopping { task, fence, reason, until });
     }
 
-    /// A stopping attempt has stopped, or its grace is over.
+    /// A stopping attempt has stopped, or the time that it had for that is over.
     pub(crate) fn conclude_stop(&mut self, task: TaskIdx) {
         let stopping = self.state.tasks[task].attempt().and_then(|attempt| attempt.stopping);
         match stopping {

@@ -41,7 +41,7 @@ impl Step<'_> {
     /// No heartbeat could be stored until `at`: renews the leases of all attempts, or of this replica's.
     pub(super) fn renew_leases(&mut self, replica: Option<ReplicaId>, at: Timestamp) -> Reply {
         let is_meant = |attempt: &Attempt| {
-            attempt.stopping.is_none()
+            (attempt.stopping.is_none() || attempt.owner.worker().is_some())
                 && replica.is_none_or(|replica| attempt.owner == Owner::Replica(replica))
         };
         let running = self.state.tasks.running.iter().map(|(_, idx)| &self.state.tasks[idx]);

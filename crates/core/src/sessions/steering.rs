@@ -204,6 +204,14 @@ impl Scheduler {
         session.map_or(vec![], |session| self.news_for(&session, turn, fence))
     }
 
+    /// Whether the owner of a running attempt has something to hear: it must stop, or messages are on offer.
+    pub fn wants_heartbeat(&self, task: TaskId) -> bool {
+        let attempt = self.state.tasks.find(task).and_then(|idx| self.state.tasks[idx].attempt());
+        attempt.is_some_and(|attempt| {
+            attempt.stopping.is_some() || !self.offered_steering(task, attempt.fence).is_empty()
+        })
+    }
+
     /// The messages that a running attempt of a turn has taken.
     pub fn taken_steering(&self, turn: TaskId, fence: Fence) -> Vec<MessageId> {
         let session = self.session_of_turn(turn, fence).ok().flatten();

@@ -85,6 +85,16 @@ pub(crate) struct Attempt {
     pub(crate) lent: SmallVec<[(LaneIdx, TaskIdx); 2]>,
 }
 
+impl Attempt {
+    /// The lease of a worker's attempt also says how long it may take to stop.
+    pub(crate) fn renew(&mut self, lease_until: Timestamp) {
+        self.lease_until = lease_until;
+        if let (Some((_, until)), Owner::Worker(_)) = (&mut self.stopping, &self.owner) {
+            *until = lease_until;
+        }
+    }
+}
+
 /// What most tasks do not have.
 #[derive(Default)]
 pub(crate) struct Rare {

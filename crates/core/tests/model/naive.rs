@@ -258,13 +258,19 @@ impl Naive {
 
     pub(crate) fn heartbeat(&mut self, task: TaskId, fence: Fence) -> Result<Reply, Rejection> {
         let index = self.fenced(task, fence)?;
-        if let Some((reason, until)) = self.tasks[index].stopping {
+        let (now, task) = (self.now, &mut self.tasks[index]);
+        let stopping = task.stopping.map(|(reason, _)| reason);
+        if let Some((reason, until)) = task.stopping
+            && !task.is_external()
+        {
             return Ok(Reply::Renewed { until, stopping: Some(reason) });
         }
-        let lease_until = self.now + self.tasks[index].lease;
-        self.tasks[index].lease_until = lease_until;
-        self.emit(Event::Renewed { task, fence, lease_until });
-        Ok(Reply::Renewed { until: lease_until, stopping: None })
+        let lease_until = now + task.lease;
+        task.lease_until = lease_until;
+        task.stopping = stopping.map(|reason| (reason, lease_until));
+        let id = task.id;
+        self.emit(Event::Renewed { task: id, fence, lease_until });
+        Ok(Reply::Renewed { until: lease_until, stopping })
     }
 
     pub(crate) fn lapse_now(&mut self, task: TaskId, fence: Fence) -> Result<Reply, Rejection> {
@@ -305,7 +311,8 @@ impl Naive {
         let Some(index) = self.find(id) else { return };
         let now = self.now;
         let task = &mut self.tasks[index];
-        let until = task.stopping.map_or(now + STOP_GRACE, |(_, until)| until);
+        let by_itself = if task.is_external() { task.lease_until } else { now + STOP_GRACE };
+        let until = task.stopping.map_or(by_itself, |(_, until)| until);
         task.stopping = Some((reason, until));
         let fence = task.fence;
         self.emit(Event::Stopping { task: id, fence, reason, until });

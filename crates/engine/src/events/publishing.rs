@@ -106,7 +106,10 @@ impl Engine {
                     self.resources.hub.publish(HubEvent::new(update, with_session(lanes)));
                 }
             }
+            Event::Stopping { .. } | Event::Session(_) => self.publish_wanted_heartbeat(view, lanes),
             Event::Ended { task, end } => {
+                // Its owner hears that the attempt is over.
+                self.publish_wanted_heartbeat(view, lanes);
                 if let Some(view) = view.filter(|view| view.handler != Handler::Internal) {
                     let (view, is_success) = (Arc::new(view.clone()), *end == End::Completed);
                     let update = Update::ExternalDone { at, view, is_success };
@@ -128,6 +131,19 @@ impl Engine {
             let counts = self.resources.hub.count_group(group, event);
             let update = Update::Group { at, group: group.clone(), counts };
             self.resources.hub.publish(HubEvent::new(update, Arc::new([])));
+        }
+    }
+
+    /// Tells the worker that owns an attempt that it has something to hear.
+    fn publish_wanted_heartbeat(&self, view: Option<&LiveTaskView>, lanes: &Arc<[LaneName]>) {
+        let Some(view) = view else { return };
+        let Some(worker) = view.running.as_ref().and_then(|running| running.worker().cloned()) else {
+            return;
+        };
+        // An attempt that has ended is unknown to the scheduler.
+        if self.scheduler.task(view.id).is_none() || self.scheduler.wants_heartbeat(view.id) {
+            let update = Update::HeartbeatWanted { task: view.id, worker };
+            self.resources.hub.publish(HubEvent::new(update, Arc::clone(lanes)));
         }
     }
 

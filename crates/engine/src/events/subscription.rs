@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use laneway_core::{LaneName, TaskId};
+use laneway_core::{LaneName, Name, TaskId};
 use tokio::sync::mpsc;
 
 use crate::events::hub::Hub;
@@ -16,6 +16,8 @@ pub struct Filter {
     pub task: Option<TaskId>,
     /// Only events of this lane and of tasks that name it.
     pub lane: Option<LaneName>,
+    /// Only what this worker should hear.
+    pub worker: Option<Name>,
     /// How much detail.
     pub feed: Feed,
     /// Whose output.
@@ -31,6 +33,8 @@ pub enum Feed {
     /// What people follow: no leases and other bookkeeping, but every position in line, ends and groups. The hub
     /// numbers these events and keeps the newest.
     News,
+    /// When a worker should send a heartbeat.
+    Worker,
 }
 
 /// Whose output ([`Update::Delta`], [`Update::Progress`]) a subscription gets.
@@ -63,6 +67,11 @@ impl Filter {
     /// Only events of this lane and of tasks that name it.
     pub fn lane(lane: LaneName) -> Filter {
         Filter { lane: Some(lane), ..Filter::default() }
+    }
+
+    /// When this worker should send a heartbeat for one of its attempts.
+    pub fn worker(worker: Name) -> Filter {
+        Filter { worker: Some(worker), feed: Feed::Worker, ..Filter::default() }
     }
 
     /// With the detail that people follow.

@@ -76,6 +76,14 @@ pub enum Update {
         /// The report.
         value: Arc<serde_json::Value>,
     },
+    /// The owner of an attempt should send a heartbeat now: it must stop, or there is a message for its turn. Only in
+    /// [`Feed::Worker`].
+    HeartbeatWanted {
+        /// Which task.
+        task: TaskId,
+        /// The worker that owns its attempt.
+        worker: Name,
+    },
     /// A task of an external or hybrid lane was accepted. Only in [`Feed::News`].
     Pending {
         /// When.
@@ -182,6 +190,7 @@ impl Audience {
             | Update::Done { .. }
             | Update::Group { .. }
             | Update::Note { .. } => Audience::Only(Feed::News),
+            Update::HeartbeatWanted { .. } => Audience::Only(Feed::Worker),
             _ => Audience::Both,
         }
     }
@@ -200,6 +209,7 @@ impl HubEvent {
             | Update::Progress { task, .. }
             | Update::Delta { task, .. }
             | Update::Usage { task, .. }
+            | Update::HeartbeatWanted { task, .. }
             | Update::Done { task, .. } => Some(*task),
             Update::Pending { view, .. } | Update::ExternalDone { view, .. } => Some(view.id),
             Update::Note { task, .. } => *task,
@@ -225,7 +235,12 @@ impl HubEvent {
             Update::Event { event, .. } if filter.feed == Feed::News => (session_of(event), None),
             _ => (None, self.turn()),
         };
+        let worker = match &self.update {
+            Update::HeartbeatWanted { worker, .. } => Some(worker),
+            _ => None,
+        };
         filter.task.is_none_or(|task| self.task.or(turn) == Some(task))
+            && filter.worker.as_ref().is_none_or(|wanted| worker == Some(wanted))
             && filter.lane.as_ref().is_none_or(|lane| match session {
                 Some(session) => session == lane,
                 None => self.lanes.contains(lane),

@@ -47,6 +47,7 @@ pub(crate) fn encode(event: &HubEvent) -> Option<ClientEvent> {
         Update::Delta { text, .. } => {
             ClientEvent::Delta(DeltaEvent { task_id, text: text.to_string(), ..DeltaEvent::default() })
         }
+        Update::HeartbeatWanted { task, .. } => heartbeat_wanted(*task),
         Update::Usage { value, .. } => {
             ClientEvent::Usage(UsageEvent { task_id, usage: (**value).clone(), ..UsageEvent::default() })
         }
@@ -90,6 +91,11 @@ pub(crate) fn encode(event: &HubEvent) -> Option<ClientEvent> {
 
 fn home_lane(view: &LiveTaskView) -> String {
     view.lanes.first().map_or("main", LaneName::as_str).to_owned()
+}
+
+/// Asks a worker for a heartbeat of this task.
+pub(crate) fn heartbeat_wanted(task: TaskId) -> ClientEvent {
+    ClientEvent::HeartbeatWanted(TaskEvent { task_id: Some(task.to_string()), at: None })
 }
 
 fn of_task(event: &Event, task: TaskId, at: Timestamp, attempt: Option<u32>) -> Option<ClientEvent> {

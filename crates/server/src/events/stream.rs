@@ -95,6 +95,16 @@ impl EventStream {
         self
     }
 
+    /// Starts with events of some tasks, and has no end.
+    pub(crate) fn starts_with(
+        mut self,
+        events: impl IntoIterator<Item = (TaskId, ClientEvent)>,
+    ) -> EventStream {
+        let of_state = |(task, event)| StreamEvent::of_state(event, Some(task));
+        self.prelude.extend(events.into_iter().map(of_state));
+        self
+    }
+
     /// Ends with past events of the task, unless the replayed events contain its end.
     pub(crate) fn then_ends_with(mut self, task: TaskId, past: Vec<ClientEvent>) -> EventStream {
         if !self.subscription.replays_end() {

@@ -118,6 +118,7 @@ fn worker_routes() -> Routes {
         .routes(routes!(workers::claim))
         .routes(routes!(workers::heartbeat))
         .routes(routes!(workers::complete))
+        .routes(routes!(workers::events))
         .routes(routes!(slots::take))
         .routes(routes!(slots::give_back))
 }

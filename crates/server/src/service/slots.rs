@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
-use crate::service::parse::{level, millis, session_lane, task_lane};
+use crate::service::parse::{self, level, millis, session_lane, task_lane};
 use crate::service::request_options::RequestOptions;
 use crate::service::submission::{Submission, submit_as};
 
@@ -59,7 +59,11 @@ async fn submission(app: &App, caller: &Caller, request: SlotRequest) -> ApiResu
     spec.priority = level(request.priority.as_ref())?;
     spec.wait_timeout = millis(request.wait_ms);
     spec.retry = Some(Retry::NONE);
-    spec.owner = Some(Owner::Worker(name(format!("slot:{}", caller.key_space()))?));
+    let holder = match request.worker {
+        Some(worker) => parse::name("worker", worker)?,
+        None => name(format!("slot:{}", caller.key_space()))?,
+    };
+    spec.owner = Some(Owner::Worker(holder));
     spec.lease = Some(lease);
     let payload = serde_json::json!({ "lease_ms": lease.0 });
     Ok(Submission::new(app, caller, &RequestOptions::default(), spec, payload))

@@ -132,6 +132,7 @@ class Worker:
         draining = asyncio.ensure_future(self._draining.wait())
         # One thread per possible attempt, because an attempt that waits for a thread would hold its slot idle.
         self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="laneway-worker")
+        following = self._client.leases.follow(self.name)
         try:
             await self._claim_until(draining)
             if self._running:
@@ -143,6 +144,7 @@ class Worker:
             self._threads.shutdown(wait=False, cancel_futures=True)
             if self._running:
                 await asyncio.wait(set(self._running))
+            following.leave()
 
     async def _claim_until(self, draining: asyncio.Future[Any]) -> None:
         tries = 0
@@ -242,7 +244,7 @@ class Worker:
             if answer.cancel_requested:
                 stop()
 
-        leases.keep(task.id, task.fence, clock, lost=on_lost, heard=on_heard, say=run._say)
+        leases.keep(task.id, task.fence, clock, lost=on_lost, heard=on_heard, say=run._say, worker=self.name)
         if steering:
             leases.wake(task.id)
         try:

@@ -5,4 +5,5 @@ mod programs;
 mod reads;
 mod requests;
 mod upstreams;
+mod worker_events;
 mod workers;

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 from contextlib import suppress
 from typing import Any, Callable, Optional
 
@@ -22,7 +20,6 @@ class AsyncExternal:
     def __init__(self, transport: AsyncTransport, leases: AsyncLeases) -> None:
         self._transport = transport
         self._leases = leases
-        self._worker = f"{socket.gethostname()}:{os.getpid()}:{id(self):x}"
         self._held: dict[str, ClaimedTask] = {}
         self._claiming = asyncio.Lock()
 
@@ -61,7 +58,7 @@ class AsyncExternal:
             held = self._held.get(task)
             if held is not None:
                 return held
-            body = {"worker": self._worker, "ids": [task]}
+            body = {"worker": self._leases.worker, "ids": [task]}
             response = await self._transport.send("POST", path_of("claim"), body=body)
             for one in meaning(ClaimAnswer, response).tasks:
                 self._held[one.id] = one

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import random
+import socket
 import time
-from contextlib import contextmanager, suppress
-from typing import Any, Callable, Generator, Mapping, Optional
+from contextlib import aclosing, contextmanager, suppress
+from typing import Any, AsyncGenerator, Callable, Generator, Mapping, Optional
 
 from .._lease import LeaseClock
 from ..errors import LanewayError, NotFound, Refusal, StaleLease
+from ..events import Event
+from ..retry import Retry
 from ..types import HeartbeatAnswer
 from .transport import AsyncTransport, path_of
 
 log = logging.getLogger("laneway")
 # How many seconds the closing of a client waits for its last reports.
 LAST_WORDS = 2.0
+# How many seconds a lease lasts before the client opens a stream for it. Most slots are shorter.
+FOLLOW_AFTER = 0.1
 Lost = Callable[[str], None]
 Heard = Callable[[HeartbeatAnswer], None]
 Say = Callable[[], Mapping[str, Any]]
@@ -25,9 +32,18 @@ class _Kept:
     """One lease. Between heartbeats it is only a timer."""
 
     def __init__(
-        self, leases: AsyncLeases, task: str, fence: int, clock: LeaseClock, lost: Lost, heard: Optional[Heard], say: Optional[Say]
+        self,
+        leases: AsyncLeases,
+        worker: str,
+        task: str,
+        fence: int,
+        clock: LeaseClock,
+        lost: Lost,
+        heard: Optional[Heard],
+        say: Optional[Say],
     ) -> None:
         self._leases = leases
+        self._worker = worker
         self._task = task
         self._fence = fence
         self._clock = clock
@@ -38,6 +54,11 @@ class _Kept:
         self._signing: Optional[asyncio.Task[None]] = None
         self._again = False
         self._timer = self._loop.call_later(clock.next_sign, self._sign)
+        self._following: Optional[_Following] = None
+        self._follow_timer = self._loop.call_later(FOLLOW_AFTER, self._follow)
+
+    def _follow(self) -> None:
+        self._following = self._leases.follow(self._worker)
 
     def wake(self) -> None:
         """Sends a heartbeat now."""
@@ -48,6 +69,10 @@ class _Kept:
 
     def drop(self) -> None:
         self._timer.cancel()
+        self._follow_timer.cancel()
+        if self._following is not None:
+            self._following.leave()
+            self._following = None
         if self._signing is not None:
             self._signing.cancel()
 
@@ -84,16 +109,74 @@ class _Kept:
             self._in(min(self._clock.next_try, self._clock.left))
 
 
+class _Following:
+    """A stream of the worker's events, which say for which tasks the server wants a heartbeat now.
+
+    It stays open while it has users. Without it, heartbeats bring the same news, only later.
+    """
+
+    def __init__(self, leases: AsyncLeases, worker: str) -> None:
+        self._leases = leases
+        self._worker = worker
+        self._users = 0
+        self._pauses = Retry(limit=float("inf"))
+        self._reading = asyncio.get_running_loop().create_task(self._read())
+
+    @property
+    def is_over(self) -> bool:
+        return self._reading.done() or self._reading.get_loop() is not asyncio.get_running_loop()
+
+    def join(self) -> None:
+        self._users += 1
+
+    def leave(self) -> None:
+        self._users -= 1
+        if self._users == 0:
+            self._leases.forget(self._worker)
+            self._reading.cancel()
+
+    async def _read(self) -> None:
+        tries = 0
+        while True:
+            try:
+                async with aclosing(self._leases.events(self._worker)) as events:
+                    async for event in events:
+                        tries = 0
+                        if event.name == "heartbeat_wanted" and event.task_id is not None:
+                            self._leases.wake(event.task_id)
+            except LanewayError as error:
+                log.debug("does not hear of cancels at once, will try again: %s", error)
+            tries += 1
+            await asyncio.sleep(self._pauses.own_pause(tries, random.random()))
+
+
 class AsyncLeases:
-    """Sends three heartbeats per lease."""
+    """Sends three heartbeats per lease, and more when the server wants them."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
+        self.worker = f"{socket.gethostname()}:{os.getpid()}:{random.getrandbits(64):016x}"
+        """The name under which the server knows this client as the owner of slots."""
+        self._following: dict[str, _Following] = {}
         self._kept: dict[str, _Kept] = {}
         self._later: set[asyncio.Task[None]] = set()
         # The number of slots being given back, and an event that is set when it is zero.
         self._leaving = 0
         self._none_leaving: Optional[asyncio.Event] = None
+
+    def follow(self, worker: str) -> _Following:
+        """Has the server say when it wants a heartbeat of this worker, until the user leaves."""
+        following = self._following.get(worker)
+        if following is None or following.is_over:
+            following = self._following[worker] = _Following(self, worker)
+        following.join()
+        return following
+
+    def forget(self, worker: str) -> None:
+        self._following.pop(worker, None)
+
+    def events(self, worker: str) -> AsyncGenerator[Event, None]:
+        return self._transport.stream("GET", path_of("workers", worker, "events"))
 
     @contextmanager
     def leaving(self) -> Generator[None, None, None]:
@@ -115,12 +198,13 @@ class AsyncLeases:
         lost: Lost,
         heard: Optional[Heard] = None,
         say: Optional[Say] = None,
+        worker: Optional[str] = None,
     ) -> None:
         """Renews the lease until it is dropped or lost.
 
         `say` returns further fields of a heartbeat, and `heard` gets its answer.
         """
-        self._kept[task] = _Kept(self, task, fence, clock, lost, heard, say)
+        self._kept[task] = _Kept(self, worker or self.worker, task, fence, clock, lost, heard, say)
 
     def wake(self, task: str) -> None:
         """Sends a heartbeat of one task now."""

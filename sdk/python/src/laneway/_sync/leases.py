@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import random
+import socket
 import threading
+import time
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Optional
 
 from .._lease import LeaseClock
 from ..types import HeartbeatAnswer
-from ..errors import NotFound, Refusal, StaleLease
+from ..errors import LanewayError, NotFound, Refusal, StaleLease
+from ..retry import Retry
 from .transport import Transport, path_of
 
 log = logging.getLogger("laneway")
@@ -34,7 +38,11 @@ class _Kept:
 
 
 class Leases:
-    """Sends three heartbeats per lease. The thread starts with the first lease and ends with the client."""
+    """Sends three heartbeats per lease, and more when the server wants them.
+
+    One thread sends them. Another one follows the events that say for which tasks the server wants a heartbeat now. Both
+    start with the first lease and end with the client.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -47,8 +55,16 @@ class Leases:
         self._changed = threading.Condition()
         self._thread: Optional[threading.Thread] = None
         self._closed = False
+        self._worker = f"{socket.gethostname()}:{os.getpid()}:{random.getrandbits(64):016x}"
         # When the thread wakes by itself. It needs no notification of requests that are due later.
         self._wakes_at = float("inf")
+
+    @property
+    def worker(self) -> str:
+        """The name under which the server knows this process as the owner of slots."""
+        if self._process != os.getpid():
+            self._begin()
+        return self._worker
 
     def keep(
         self, task: str, fence: int, clock: LeaseClock, *, lost: Lost, heard: Optional[Heard] = None
@@ -69,6 +85,7 @@ class Leases:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="laneway-leases", daemon=True)
                 self._thread.start()
+                threading.Thread(target=self._follow, args=(self._worker,), name="laneway-events", daemon=True).start()
             elif kept.due < self._wakes_at:
                 self._changed.notify()
 
@@ -89,6 +106,31 @@ class Leases:
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+    def wake(self, task: str) -> None:
+        """Sends a heartbeat of one task now."""
+        with self._changed:
+            kept = self._kept.get(task)
+            if kept is not None and not kept.is_last_word:
+                kept.due = kept.clock.now()
+                self._changed.notify()
+
+    def _follow(self, worker: str) -> None:
+        pauses, tries = Retry(limit=float("inf")), 0
+        while not self._closed:
+            try:
+                for event in self._transport.stream("GET", path_of("workers", worker, "events")):
+                    tries = 0
+                    if event.name == "heartbeat_wanted" and event.task_id is not None:
+                        self.wake(event.task_id)
+            except LanewayError as error:
+                log.debug("does not hear of cancels at once, will try again: %s", error)
+            except RuntimeError:
+                # The client closed its connections.
+                return
+            tries += 1
+            if not self._closed:
+                time.sleep(pauses.own_pause(tries, random.random()))
 
     def _run(self) -> None:
         while True:

@@ -49,7 +49,8 @@ class Slot:
             raise RuntimeError("this slot already guards a block; call client.slot() for another one")
         self._entered = True
         try:
-            response = self._transport.send("POST", path_of("slots"), body=self._request, waits=True)
+            request = {"worker": self._leases.worker, **self._request}
+            response = self._transport.send("POST", path_of("slots"), body=request, waits=True)
             slot = meaning(SlotAnswer, response)
         except BaseException:
             self._entered = False

@@ -1,18 +1,22 @@
 //! Workers: claim tasks, renew leases, complete.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use laneway_core::{Fence, MessageId, Outcome, TaskId};
-use laneway_engine::{Claim, ClaimRequest, HeartbeatReport, SteeringMessage};
+use axum::response::{IntoResponse, Response};
+use laneway_core::{Fence, LiveTaskView, MessageId, Outcome, Scheduler, TaskId};
+use laneway_engine::{Claim, ClaimRequest, Filter, HeartbeatReport, Since, SteeringMessage};
 use laneway_protocol::{
-    At, ClaimAnswer, ClaimBody, ClaimedTask, Code, CompleteBody, ExternalTask, HeartbeatAnswer,
+    At, ClaimAnswer, ClaimBody, ClaimedTask, ClientEvent, Code, CompleteBody, ExternalTask, HeartbeatAnswer,
     HeartbeatBody, LeaseView, Page, SteeringView, WorkerView,
 };
 
 use crate::app::{App, Shared};
+use crate::events::encode::heartbeat_wanted;
+use crate::events::stream::EventStream;
 use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
 use crate::http::paging::PageQuery;
@@ -137,6 +141,27 @@ fn message_ids(ids: &[String]) -> ApiResult<Vec<MessageId>> {
     let ids =
         ids.iter().map(|id| task_id(id).map(|id| MessageId(id.0))).collect::<ApiResult<Vec<MessageId>>>();
     ids.map_err(|_| ApiError::invalid("steered must be ids of messages"))
+}
+
+/// Sends `heartbeat_wanted` when the worker should send a heartbeat for one of its attempts or slots before it is due. The
+/// stream starts with those that have something to hear already.
+#[utoipa::path(
+    get, path = "/api/workers/{worker}/events", tag = "workers", params(("worker" = String, Path)),
+    responses((status = 200, body = ClientEvent, content_type = "text/event-stream"))
+)]
+pub(crate) async fn events(State(app): Shared, Path(worker): Path<String>) -> ApiResult<Response> {
+    let worker = parse::name("worker", worker)?;
+    let hub = app.handle.hub().clone();
+    let look = move |state: &Scheduler| {
+        let is_its =
+            |view: &LiveTaskView| view.running.as_ref().and_then(|running| running.worker()) == Some(&worker);
+        let claimed = state.claimed().into_iter().filter(is_its).map(|view| view.id);
+        let wanted: Vec<TaskId> = claimed.filter(|task| state.wants_heartbeat(*task)).collect();
+        (wanted, hub.subscribe(Filter::worker(worker), Since::Now))
+    };
+    let (wanted, subscription) = app.handle.read(look).await?;
+    let past = wanted.into_iter().map(|task| (task, heartbeat_wanted(task)));
+    Ok(EventStream::new(Arc::clone(&app), subscription).starts_with(past).into_response())
 }
 
 /// Ends an attempt.
