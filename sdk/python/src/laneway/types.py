@@ -1539,6 +1539,8 @@ class SlotRequest(_SlotRequest, total=False):
     """The session."""
     wait_ms: Union[int, None]
     """The longest wait; with 0 the server answers at once. Default: the setting of the home lane."""
+    worker: Union[str, None]
+    """The worker that holds the slot, as `GET /api/workers/{worker}/events` knows it."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import threading
-import os
-import socket
 from contextlib import suppress
 from typing import Any, Callable, Optional
 
@@ -24,7 +22,6 @@ class External:
     def __init__(self, transport: Transport, leases: Leases) -> None:
         self._transport = transport
         self._leases = leases
-        self._worker = f"{socket.gethostname()}:{os.getpid()}:{id(self):x}"
         self._held: dict[str, ClaimedTask] = {}
         self._claiming = threading.Lock()
 
@@ -63,7 +60,7 @@ class External:
             held = self._held.get(task)
             if held is not None:
                 return held
-            body = {"worker": self._worker, "ids": [task]}
+            body = {"worker": self._leases.worker, "ids": [task]}
             response = self._transport.send("POST", path_of("claim"), body=body)
             for one in meaning(ClaimAnswer, response).tasks:
                 self._held[one.id] = one
