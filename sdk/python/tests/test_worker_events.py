@@ -48,7 +48,7 @@ def test_a_new_turn_starts_after_the_interrupted_one_has_stopped(server: Local) 
 
         @worker.handler("agent:outside")
         async def turn(task: TaskRun) -> str:
-            text = task.payload["message"]
+            text: str = task.payload["text"]
             await history.put(f"starts {text}")
             try:
                 if text == "one":
@@ -79,7 +79,7 @@ def test_a_running_turn_hears_a_message(server: Local) -> None:
             heard: list[str] = []
             while not heard:
                 await asyncio.sleep(0.005)
-                heard = task.steered()
+                heard = [message.text for message in task.steered()]
             return heard
 
         running = asyncio.ensure_future(worker.run())

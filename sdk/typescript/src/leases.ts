@@ -51,7 +51,8 @@ export class Lease {
   ) {
     this.#until = performance.now() + lengthMs;
     this.#in(lengthMs / 3);
-    const follow = () => (this.#unfollow = transport.workerEvents.follow(worker, task, () => this.wake()));
+    transport.workerEvents.leases.set(task, () => this.wake());
+    const follow = () => (this.#unfollow = transport.workerEvents.follow(worker));
     this.#followTimer = setTimeout(follow, FOLLOW_AFTER_MS);
     (this.#followTimer as { unref?: () => void }).unref?.();
   }
@@ -77,6 +78,8 @@ export class Lease {
     clearTimeout(this.#timer);
     clearTimeout(this.#followTimer);
     this.#unfollow?.();
+    this.#unfollow = undefined;
+    this.transport.workerEvents.leases.delete(this.task);
     this.#stop?.abort();
   }
 

@@ -4,39 +4,38 @@ import { LanewayError } from "./errors.js";
 import { WITHOUT_END, ownPause, sleep } from "./retry.js";
 import { type Transport, pathOf } from "./transport.js";
 
-/**
- * One stream for each worker that has users. Without it, heartbeats bring the same news, only later. A stream keeps a program alive,
- * so it ends with its last user.
- */
+/** The leases of a client, and one stream for each worker that has users. Without it, heartbeats bring the same news, only later. */
 export class WorkerEvents {
-  readonly #streams = new Map<string, { stop: AbortController; users: Map<string, () => void> }>();
+  /** By task: sends a heartbeat now. */
+  readonly leases = new Map<string, () => void>();
+  readonly #streams = new Map<string, { stop: AbortController; users: number }>();
 
   constructor(readonly transport: Transport) {}
 
-  /** Calls `wake` when the server wants a heartbeat of this task, until the returned function is called. */
-  follow(worker: string, task: string, wake: () => void): () => void {
+  /** Follows the events of a worker until the returned function is called. A stream keeps a program alive, so it ends with its last user. */
+  follow(worker: string): () => void {
     let stream = this.#streams.get(worker);
     if (stream === undefined) {
-      stream = { stop: new AbortController(), users: new Map() };
+      stream = { stop: new AbortController(), users: 0 };
       this.#streams.set(worker, stream);
-      void this.#read(worker, stream.users, stream.stop.signal);
+      void this.#read(worker, stream.stop.signal);
     }
-    const { stop, users } = stream;
-    users.set(task, wake);
+    const mine = stream;
+    mine.users += 1;
     return () => {
-      users.delete(task);
-      if (users.size > 0) return;
-      stop.abort();
-      if (this.#streams.get(worker)?.users === users) this.#streams.delete(worker);
+      mine.users -= 1;
+      if (mine.users > 0) return;
+      mine.stop.abort();
+      this.#streams.delete(worker);
     };
   }
 
-  async #read(worker: string, users: Map<string, () => void>, signal: AbortSignal): Promise<void> {
+  async #read(worker: string, signal: AbortSignal): Promise<void> {
     for (let tries = 1; !signal.aborted; tries += 1) {
       try {
         for await (const { event, data } of this.transport.stream(pathOf("workers", worker, "events"), { signal })) {
           tries = 0;
-          if (event === "heartbeat_wanted") users.get(data.task_id ?? "")?.();
+          if (event === "heartbeat_wanted") this.leases.get(data.task_id ?? "")?.();
         }
       } catch (error) {
         if (!signal.aborted && !(error instanceof LanewayError)) throw error;

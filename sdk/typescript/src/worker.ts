@@ -82,7 +82,7 @@ export class Worker {
     signal?.addEventListener("abort", drain, { once: true });
     if (signal?.aborted) drain();
     // The stream is open before the first claim, and stays open between tasks.
-    const unfollow = this.client.transport.workerEvents.follow(this.name, "", () => undefined);
+    const unfollow = this.client.transport.workerEvents.follow(this.name);
     try {
       await this.#claimUntilDrained();
       await this.#letEnd();

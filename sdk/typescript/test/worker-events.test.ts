@@ -54,8 +54,8 @@ test("a new turn starts after the interrupted one has stopped", async (t) => {
   const begun = new Promise<void>((resolve) => (begin = resolve));
   let finish = () => {};
   const finished = new Promise<void>((resolve) => (finish = resolve));
-  const handler = async ({ payload, signal }: TaskRun<{ message: string }>) => {
-    const text = payload.message;
+  const handler = async ({ payload, signal }: TaskRun<{ text: string }>) => {
+    const text = payload.text;
     history.push(`starts ${text}`);
     begin();
     if (text === "one") await aborted(signal);
@@ -77,7 +77,7 @@ test("a running turn hears a message", async (t) => {
     for (;;) {
       await setTimeout(5);
       const heard = task.steered();
-      if (heard.length > 0) return heard;
+      if (heard.length > 0) return heard.map(({ text }) => text);
     }
   };
   start(t, new Worker(client, { lanes: ["agent:outside"], leaseMs, pollMs: 100 }).handler("agent:outside", handler, { steering: true }));
@@ -91,7 +91,7 @@ test("a running turn hears a message", async (t) => {
 test("the holder of a slot hears of a cancel", async () => {
   const block = client.withSlot(["pushed"], { lease_ms: leaseMs }, async (slot) => {
     await client.cancel(slot.id);
-    await new Promise(() => undefined);
+    await setTimeout(60_000, undefined, { signal: slot.signal });
   });
   await assert.rejects(block, LeaseLost);
   // It has confirmed, so the lane is free.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::{End, Event, Handler, LaneName, LiveTaskView, TaskId, Timestamp};
+use laneway_core::{CancelReason, End, Event, Handler, LaneName, LiveTaskView, TaskId, Timestamp};
 
 use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
@@ -108,8 +108,10 @@ impl Engine {
             }
             Event::Stopping { .. } | Event::Session(_) => self.publish_wanted_heartbeat(view, lanes),
             Event::Ended { task, end } => {
-                // Its owner hears that the attempt is over.
-                self.publish_wanted_heartbeat(view, lanes);
+                // Its owner has not ended the attempt, and does not know yet.
+                if matches!(end, End::Cancelled { reason: CancelReason::Released }) {
+                    self.publish_wanted_heartbeat(view, lanes);
+                }
                 if let Some(view) = view.filter(|view| view.handler != Handler::Internal) {
                     let (view, is_success) = (Arc::new(view.clone()), *end == End::Completed);
                     let update = Update::ExternalDone { at, view, is_success };

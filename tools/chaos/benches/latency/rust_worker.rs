@@ -9,12 +9,12 @@ pub(crate) async fn run(url: String, port: u16) {
         let say = async |text: String| {
             socket.send_to(text.as_bytes(), ("127.0.0.1", port)).await.unwrap();
         };
-        let text = attempt.task().payload["message"].as_str().unwrap_or_default().to_owned();
+        let text = attempt.task().payload["text"].as_str().unwrap_or_default().to_owned();
         say(format!("begins {text}")).await;
         loop {
             tokio::select! {
                 _ = attempt.stopped() => break,
-                message = attempt.next_steering() => say(format!("takes {message}")).await,
+                message = attempt.next_steering() => say(format!("takes {}", message.text)).await,
             }
         }
         say(format!("stops {text}")).await;

@@ -10,10 +10,10 @@ const udp = dgram.createSocket("udp4");
 const say = (text) => udp.send(text, Number(port), "127.0.0.1");
 
 async function turn(task) {
-  const text = task.payload.message;
+  const text = task.payload.text;
   say(`begins ${text}`);
   while (!task.signal.aborted) {
-    for (const message of task.steered()) say(`takes ${message}`);
+    for (const message of task.steered()) say(`takes ${message.text}`);
     await setTimeout(hearsEveryMs);
   }
   say(`stops ${text}`);

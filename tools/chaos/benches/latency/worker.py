@@ -21,12 +21,12 @@ async def main() -> None:
 
         @worker.handler("agent:python", steering=True)
         async def turn(task: TaskRun) -> None:
-            text = task.payload["message"]
+            text = task.payload["text"]
             say(f"begins {text}")
             try:
                 while True:
                     for message in task.steered():
-                        say(f"takes {message}")
+                        say(f"takes {message.text}")
                     await asyncio.sleep(HEARS_EVERY_S)
             finally:
                 say(f"stops {text}")

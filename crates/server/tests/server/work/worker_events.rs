@@ -44,7 +44,22 @@ async fn a_worker_hears_of_a_cancel_and_holds_its_slot_until_it_confirms() {
 }
 
 #[tokio::test]
-async fn the_holder_of_a_slot_hears_that_it_was_cancelled_or_released() {
+async fn a_worker_hears_of_a_forced_release_and_not_of_its_own_reports() {
+    let server = serve("agent \"builder\" { external = true }").await;
+    let mut events = server.events("/api/workers/w1/events").await;
+    let ask = || server.send_with("POST", "/api/agents/builder/chat", json!({"message": "build"}), &[("prefer", "respond-async")]);
+    ask().await;
+    let first = claimed(&server, "w1", "agent:*").await;
+    server.post(&path(&first, "complete"), json!({"fence": first["fence"], "success": true, "result": "done"})).await;
+    ask().await;
+    let second = claimed(&server, "w1", "agent:*").await;
+    assert_eq!(server.post("/api/agents/builder/queue/release", json!(null)).await.status, 200);
+    assert_eq!(events.next().await.unwrap().data["task_id"], second["id"]);
+    assert_eq!(server.post(&path(&second, "heartbeat"), json!({"fence": second["fence"]})).await.status, 409);
+}
+
+#[tokio::test]
+async fn the_holder_of_a_slot_hears_that_it_was_cancelled() {
     let server = serve("").await;
     let mut events = server.events("/api/workers/editor-1/events").await;
     let take =
@@ -58,7 +73,6 @@ async fn the_holder_of_a_slot_hears_that_it_was_cancelled_or_released() {
         server.post(&path(&slot, "complete"), json!({"fence": slot["fence"], "success": true})).await.status,
         200
     );
-    assert_eq!(take().await.status, 200);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ import random
 import socket
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional
 
 from .._lease import LeaseClock
@@ -20,6 +20,8 @@ from .transport import Transport, path_of
 log = logging.getLogger("laneway")
 # How many seconds the closing of a client waits for its last reports.
 LAST_WORDS = 1.0
+# How many seconds a lease lasts before the client opens a stream for it. Most slots are shorter.
+FOLLOW_AFTER = 0.1
 Lost = Callable[[str], None]
 Heard = Callable[[HeartbeatAnswer], None]
 
@@ -35,13 +37,14 @@ class _Kept:
     lost: Optional[Lost] = None
     heard: Optional[Heard] = None
     is_last_word: bool = False
+    since: float = field(default_factory=time.monotonic)
 
 
 class Leases:
     """Sends three heartbeats per lease, and more when the server wants them.
 
-    One thread sends them. Another one follows the events that say for which tasks the server wants a heartbeat now. Both
-    start with the first lease and end with the client.
+    One thread sends them. Another one follows the events that say for which tasks the server wants a heartbeat now. They
+    start when they are first needed, and end with the client.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -55,6 +58,7 @@ class Leases:
         self._changed = threading.Condition()
         self._thread: Optional[threading.Thread] = None
         self._closed = False
+        self._follows = False
         self._worker = f"{socket.gethostname()}:{os.getpid()}:{random.getrandbits(64):016x}"
         # When the thread wakes by itself. It needs no notification of requests that are due later.
         self._wakes_at = float("inf")
@@ -85,7 +89,6 @@ class Leases:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="laneway-leases", daemon=True)
                 self._thread.start()
-                threading.Thread(target=self._follow, args=(self._worker,), name="laneway-events", daemon=True).start()
             elif kept.due < self._wakes_at:
                 self._changed.notify()
 
@@ -115,6 +118,11 @@ class Leases:
                 kept.due = kept.clock.now()
                 self._changed.notify()
 
+    def _follow_at(self) -> float:
+        """When to begin to follow events."""
+        since = (kept.since for kept in self._kept.values() if not kept.is_last_word)
+        return float("inf") if self._follows else min(since, default=float("inf")) + FOLLOW_AFTER
+
     def _follow(self, worker: str) -> None:
         pauses, tries = Retry(limit=float("inf")), 0
         while not self._closed:
@@ -142,10 +150,15 @@ class Leases:
                     self._changed.wait()
                     continue
                 key, kept = min(self._kept.items(), key=lambda item: item[1].due)
-                pause = kept.due - kept.clock.now()
+                wakes_at = min(kept.due, self._follow_at())
+                pause = wakes_at - time.monotonic()
                 if pause > 0:
-                    self._wakes_at = kept.due
+                    self._wakes_at = wakes_at
                     self._changed.wait(pause)
+                    continue
+                if wakes_at < kept.due:
+                    self._follows = True
+                    threading.Thread(target=self._follow, args=(self._worker,), name="laneway-events", daemon=True).start()
                     continue
             self._say(key, kept, kept.clock.left)
         for key, kept in list(self._kept.items()):
