@@ -47,10 +47,19 @@ async fn a_worker_hears_of_a_cancel_and_holds_its_slot_until_it_confirms() {
 async fn a_worker_hears_of_a_forced_release_and_not_of_its_own_reports() {
     let server = serve("agent \"builder\" { external = true }").await;
     let mut events = server.events("/api/workers/w1/events").await;
-    let ask = || server.send_with("POST", "/api/agents/builder/chat", json!({"message": "build"}), &[("prefer", "respond-async")]);
+    let ask = || {
+        server.send_with(
+            "POST",
+            "/api/agents/builder/chat",
+            json!({"message": "build"}),
+            &[("prefer", "respond-async")],
+        )
+    };
     ask().await;
     let first = claimed(&server, "w1", "agent:*").await;
-    server.post(&path(&first, "complete"), json!({"fence": first["fence"], "success": true, "result": "done"})).await;
+    server
+        .post(&path(&first, "complete"), json!({"fence": first["fence"], "success": true, "result": "done"}))
+        .await;
     ask().await;
     let second = claimed(&server, "w1", "agent:*").await;
     assert_eq!(server.post("/api/agents/builder/queue/release", json!(null)).await.status, 200);
