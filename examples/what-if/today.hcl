@@ -1,3 +1,5 @@
+lane "global" { max_concurrency = 10 }
+
 lane "main" { max_concurrency = 3 }
 
 lane "tools" {

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::client::Client;
 use crate::error::Error;
+use crate::running::running_task;
 
 /// How long an answer may be.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -64,6 +65,12 @@ impl ApiCall {
             (_, Err(_)) => {}
         }
         self
+    }
+
+    /// Makes the request one of this task, or of the task whose handler sends it.
+    pub(crate) fn child_of(self, parent: Option<&str>) -> ApiCall {
+        let own = parent.map(str::to_owned).or_else(|| running_task(|url| self.client.servers.has(url)));
+        self.header("x-laneway-parent", own)
     }
 
     /// A second request with the same key joins the first, so the request may be repeated.

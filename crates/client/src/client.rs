@@ -50,6 +50,11 @@ impl Servers {
         self.all.len()
     }
 
+    /// Whether this is one of the addresses.
+    pub(crate) fn has(&self, url: &str) -> bool {
+        (0..self.count()).any(|place| self.url(place) == url.trim_end_matches('/'))
+    }
+
     pub(crate) fn current(&self) -> usize {
         self.current.load(Ordering::Relaxed)
     }

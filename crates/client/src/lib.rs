@@ -5,6 +5,7 @@
 //! | how is the server reached and called? | `client.rs`, `api_call.rs` |
 //! | what can go wrong, and what does that mean? | `error.rs` |
 //! | when is a call repeated by itself? | `retry.rs` |
+//! | which running task sends a request? | `running.rs` |
 //! | following events | `events.rs` |
 //! | a call of the API | `api/`, one file for each resource |
 //! | running tasks: the worker, its attempts, their leases and reports | `worker/` |
@@ -23,6 +24,7 @@ mod client;
 mod error;
 mod events;
 mod retry;
+mod running;
 mod worker;
 
 pub use laneway_protocol as protocol;

@@ -106,17 +106,15 @@ fn put_back<T: Clone + PartialEq>(place: &mut T, value: &T) -> bool {
 /// What depends on the configured program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The default limit of the lane `global`. `None`: no limit.
-    pub global_max_concurrency: Option<u32>,
     /// Whether every agent of a schedule must be in the file. A program with its own agents does not require that.
     pub agents_are_in_the_file: bool,
 }
 
 impl Profile {
-    /// The server runs at most ten tasks at once.
-    pub const SERVER: Profile = Profile { global_max_concurrency: Some(10), agents_are_in_the_file: true };
-    /// The library inside another program has no limit over all lanes.
-    pub const LIBRARY: Profile = Profile { global_max_concurrency: None, agents_are_in_the_file: false };
+    /// The server.
+    pub const SERVER: Profile = Profile { agents_are_in_the_file: true };
+    /// The library inside another program.
+    pub const LIBRARY: Profile = Profile { agents_are_in_the_file: false };
 }
 
 /// An agent.
@@ -201,7 +199,7 @@ pub struct Schedule {
     pub agent: Name,
     /// The message.
     pub message: String,
-    /// The session. `None`: the agent's own.
+    /// The session, if it has one.
     pub session: Option<String>,
     /// The person whose schedule it is. Its turns run on behalf of that person.
     #[serde(default)]

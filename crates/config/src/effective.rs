@@ -164,7 +164,7 @@ impl List<'_> {
             self.add(&block, "timezone", schedule.timezone.clone());
             self.add(&block, "agent", schedule.agent.to_string());
             self.add(&block, "message", format!("{:?}", schedule.message));
-            let session = schedule.session.clone().unwrap_or_else(|| "the agent's own".to_owned());
+            let session = schedule.session.clone().unwrap_or_else(|| "none".to_owned());
             self.add(&block, "session", session);
             for (key, value) in [("user", &schedule.user), ("user_email", &schedule.user_email)] {
                 if let Some(value) = value {
@@ -179,6 +179,7 @@ impl List<'_> {
     fn messages(&mut self) {
         let messages = &self.config.messages;
         self.add("messages", "redeliver", messages.redeliver.to_string());
+        self.add("messages", "attempts", messages.attempts.to_string());
         self.add("messages", "policy.cap_max", messages.policy.cap_max.to_string());
         self.add("messages", "policy.wait_max", messages.policy.wait_max.to_string());
         let everywhere = ("messages.queue".to_owned(), messages.queue);
@@ -241,6 +242,12 @@ pub fn setting_texts(settings: &Settings) -> Vec<(&'static str, String)> {
         ("notice_after", length(settings.notice_after)),
         ("handler", word(handler(settings.handler))),
     ];
+    if let Some(priorities) = settings.priorities {
+        texts.push(("priority.user", priorities.user.to_string()));
+        texts.push(("priority.schedule", priorities.schedule.to_string()));
+        texts.push(("priority.agent", priorities.agent.to_string()));
+        texts.push(("priority.background", priorities.background.to_string()));
+    }
     texts.extend(retry(settings));
     texts.extend(limits(settings));
     texts

@@ -28,6 +28,7 @@
 //! ```
 
 mod blocks;
+mod bounds;
 mod config;
 mod effective;
 mod environment;

@@ -10,6 +10,7 @@ use crate::blocks::lanes::{Lanes, take_settings};
 use crate::blocks::messages;
 use crate::blocks::places::{Listen, StoreLocation};
 use crate::blocks::queue;
+use crate::bounds::unreached_limits;
 use crate::config::{AgentConfig, Config, Profile, Runner};
 use crate::environment;
 use crate::error::{ConfigProblem, Error, Errors};
@@ -112,7 +113,10 @@ fn interpret<K: AsRef<str>, V: AsRef<str>>(
     top.finish(&mut report);
     agent_lanes(&mut report, &agents, &mut lanes);
     environment::apply(&mut report, environment, (&mut listen, &mut store), &mut lanes);
-    limit_global(profile, &mut lanes);
+    if profile == Profile::SERVER {
+        // Lists have this lane even if nothing sets it.
+        lanes.settled(&LaneName::global());
+    }
     if !report.errors.is_empty() {
         report.errors.sort_by_key(|error| match &error.at {
             ValueSource::File { line, .. } => (0, *line),
@@ -120,8 +124,9 @@ fn interpret<K: AsRef<str>, V: AsRef<str>>(
         });
         return Err(Errors(report.errors));
     }
-    let (warnings, sources) = (report.warnings, report.sources);
+    let (mut warnings, sources) = (report.warnings, report.sources);
     let lanes = lanes.into_vec();
+    warnings.extend(unreached_limits(&lanes, &agents));
     Ok(Config {
         listen,
         store,
@@ -233,12 +238,5 @@ fn agent_lanes(report: &mut Report, agents: &[AgentConfig], lanes: &mut Lanes) {
                 report.wrong(line, &block, "external", &error.expected);
             }
         }
-    }
-}
-
-/// Gives the lane `global` the limit of the profile, unless something else sets it.
-fn limit_global(profile: Profile, lanes: &mut Lanes) {
-    if let Some(limit) = profile.global_max_concurrency {
-        lanes.settled(&LaneName::global()).default_max_concurrency(limit);
     }
 }

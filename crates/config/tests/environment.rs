@@ -13,18 +13,18 @@ fn global(config: &Config) -> Option<(Option<Switch<u32>>, String)> {
 }
 
 #[test]
-fn the_lane_global_is_limited_by_environment_file_or_profile_in_this_order() {
+fn the_lane_global_is_limited_by_the_environment_or_the_file_and_else_not_at_all() {
     let file = "lane \"global\" { max_concurrency = 20 }";
     let variable = [("LANEWAY_MAX_CONCURRENT_TASKS", "30")];
     let limit = |text, profile, environment: &[_]| global(&read(text, profile, environment).unwrap());
     let is = |number, place: &str| Some((Some(Switch::On(number)), place.to_owned()));
     assert_eq!(limit(file, Profile::SERVER, &variable), is(30, "LANEWAY_MAX_CONCURRENT_TASKS"));
     assert_eq!(limit(file, Profile::SERVER, &[]), is(20, "a.hcl:1"));
-    assert_eq!(limit("", Profile::SERVER, &[]), is(10, "default"));
+    assert_eq!(limit("", Profile::SERVER, &[]), Some((None, "default".to_owned())));
     assert_eq!(limit("", Profile::LIBRARY, &[]), None);
-    assert_eq!(limit("", Profile::LIBRARY, &variable), is(30, "LANEWAY_MAX_CONCURRENT_TASKS"));
     // The pattern of all lanes also matches `global`.
     assert_eq!(limit("lane \"*\" { max_concurrency = 5 }", Profile::SERVER, &[]), is(5, "a.hcl:1"));
+    assert_eq!(limit("", Profile::LIBRARY, &variable), is(30, "LANEWAY_MAX_CONCURRENT_TASKS"));
 }
 
 #[test]

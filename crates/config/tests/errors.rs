@@ -34,7 +34,7 @@ fn the_error_of_an_unknown_key_suggests_the_most_similar_one() {
     );
     check(
         "messages {\nque { }\n}",
-        "a.hcl:2: messages: que is not a setting; there are redeliver, policy, queue",
+        "a.hcl:2: messages: que is not a setting; there are redeliver, attempts, policy, queue",
     );
     check(
         "messages {\nqueue { debounc_ms = 1 }\n}",
@@ -224,6 +224,31 @@ fn attributes_that_share_a_line_are_refused_with_advice() {
     ] {
         check(text, &format!("a.hcl:2: {advice}"));
     }
+}
+
+#[test]
+fn a_limit_that_is_never_reached_is_a_warning_that_names_its_bound() {
+    let warnings = |text: &str, environment: &[(&str, &str)]| {
+        parse("a.hcl", text, Profile::SERVER, environment.iter().copied()).unwrap().warnings
+    };
+    let main = "lane \"main\" { max_concurrency = 50 }\n";
+    let nothing: [&str; 0] = [];
+    assert_eq!(warnings(main, &[]), nothing, "global has no limit");
+    let limit = [("LANEWAY_MAX_CONCURRENT_TASKS", "10")];
+    assert_eq!(warnings(main, &limit), ["a.hcl:1: main 50 is never reached: global is 10"]);
+    // An agent's turns also need its further lanes; the lowest one counts. Without any, that is `main`.
+    let agents = "agent \"a\" {\n echo = true\n max_concurrency = 8\n}\n\
+        agent \"b\" {\n echo = true\n max_concurrency = 8\n lanes = [\"llm\", \"wide\"]\n}\n\
+        agent \"c\" {\n echo = true\n max_concurrency = 8\n lanes = [\"wide\"]\n}\n\
+        lane \"wide\" { max_concurrency = 9 }\nlane \"global\" { max_concurrency = 9 }";
+    assert_eq!(
+        warnings(agents, &[]),
+        ["a.hcl:3: agent:a 8 is never reached: main is 4", "a.hcl:7: agent:b 8 is never reached: llm is 1",]
+    );
+    // Lanes of agents take the limit of their pattern, which is one sentence.
+    let pattern = "lane \"agent:*\" { max_concurrency = 12 }\nlane \"*\" { max_concurrency = 11 }\n\
+        agent \"a\" { echo = true }";
+    assert_eq!(warnings(pattern, &[]), ["a.hcl:1: agent:* 12 is never reached: global is 11"]);
 }
 
 #[test]

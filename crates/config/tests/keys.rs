@@ -36,6 +36,10 @@ const LANE_LINES: &[(&str, &str)] = &[
     ("max_queued", "max_queued = 0"),
     ("order", "order = \"fifo\""),
     ("priority", "priority = 9"),
+    ("priority.user", "priority { user = 5 }"),
+    ("priority.schedule", "priority { schedule = 5 }"),
+    ("priority.agent", "priority { agent = 5 }"),
+    ("priority.background", "priority { background = 5 }"),
     ("weight", "weight = 3"),
     ("wait_timeout", "wait_timeout = \"2m\""),
     ("timeout", "timeout = \"none\""),
@@ -196,7 +200,7 @@ fn every_key_of_the_message_queue_has_an_effect_everywhere_and_in_one_channel() 
     check("messages {\nqueue {\n#\n}\n}", &modes.each_ref().map(String::as_str));
     check(
         "messages {\n#\n}",
-        &["redeliver = false", "policy { cap_max = 50 }", "policy { wait_max = \"2m\" }"],
+        &["redeliver = false", "attempts = 3", "policy { cap_max = 50 }", "policy { wait_max = \"2m\" }"],
     );
     let gateway = seen("messages {\nqueue {\ndebounceMsByChannel {\ndiscord = 500\n}\n}\n}");
     assert_eq!(gateway, seen("messages {\nqueue {\nbyChannel {\ndiscord { debounce = \"0.5s\" }\n}\n}\n}"));

@@ -37,7 +37,7 @@ pub use api::event::{AlertLevel, CancelReason, DeadLetterRemoval, End, Event, La
 pub use api::ids::{BlobId, Fence, TaskId};
 pub use api::lane_settings::{
     Ageing, Block, Boost, BoostStrategy, COUNT_MAX, Handler, LEVEL_MAX, LaneSettings, Order, PRIORITY_MAX,
-    Period, RateLimit, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,
+    Period, Priorities, RateLimit, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,
 };
 pub use api::name::{LaneName, NAME_CHARS_MAX, Name, NameError, Pattern};
 pub use api::owner::{Owner, ReplicaId};
@@ -64,8 +64,8 @@ pub use sessions::message::{
     TEXTS_BYTES_MAX,
 };
 pub use sessions::queue_mode::{
-    BeyondPolicy, DropRule, EffectiveQueue, MessagePolicy, MessageQueue, MessageSettings, Mode, Origin,
-    QueueOverrides, Sourced,
+    ATTEMPTS_MAX, BeyondPolicy, DropRule, EffectiveQueue, MessagePolicy, MessageQueue, MessageSettings, Mode,
+    Origin, QueueOverrides, Sourced,
 };
 pub use sessions::receipts::{PARKED_MAX, RECEIPTS_MAX};
 pub use sessions::session::DEDUPE_WINDOW;

@@ -70,6 +70,7 @@ impl Scheduler {
                 collects_ended: false,
                 collects_slots: false,
                 is_stopped: false,
+                is_held: false,
                 replica: ReplicaId::SOLE,
             },
         }
@@ -158,6 +159,12 @@ impl Scheduler {
     /// Whether [`take_ended`](Scheduler::take_ended) has something to hand out.
     pub fn has_ended(&self) -> bool {
         !self.scratch.ended.is_empty()
+    }
+
+    /// Starts no further tasks until this is lifted: decisions about the time of an outage must not start anything in the past.
+    /// It is no event, because it ends with the process.
+    pub fn hold_grants(&mut self, is_held: bool) {
+        self.local.is_held = is_held;
     }
 
     /// Starts no further tasks, because the process is about to end. Running tasks may finish, waiting tasks are kept,

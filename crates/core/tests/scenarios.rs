@@ -94,6 +94,7 @@ scenarios! {
         boosted_tasks_do_not_starve_others
         deadlines_and_boosts
         equal_lanes_alternate
+        schedules_go_before_agents
         slots_are_reserved_for_a_passed_over_task
         the_priority_of_a_waiting_task_may_change
         two_passed_over_tasks_get_their_slots
@@ -118,8 +119,12 @@ scenarios! {
         a_lost_turn_is_redelivered
         a_message_sent_again_by_two_callers_counts_once
         a_parked_message_can_be_sent_again
+        a_timed_out_turn_comes_last
+        a_turn_that_gives_up_is_not_tried_again
         only_the_failing_message_of_three_is_parked
         only_the_failing_message_of_two_is_parked
+        the_conversation_goes_on_during_a_back_off
+        the_number_of_attempts_is_a_setting
     }
     queue_modes {
         a_failed_summary_includes_newer_messages

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::shared_store::Shared;
 use common::{block, numbers, secs};
-use laneway_core::{End, ReplicaId, Reply, Retry};
+use laneway_core::{End, Millis, ReplicaId, Reply, Retry};
 use laneway_engine::{ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Task, UnknownKinds};
 use laneway_store::testing::{Fault, FaultyStore};
 use laneway_store::{HistoryQuery, MemoryStore, Store};
@@ -188,6 +188,31 @@ async fn while_the_store_is_away_nothing_is_granted_and_running_tasks_report_lat
     drop(slot);
     assert_eq!(numbers(&lanes, "main").await, (0, 0));
     assert_eq!(lanes.run(Task::new("main"), async { 7 }).await, Ok(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_and_run_times_are_right_after_an_outage() {
+    let store = Arc::new(FaultyStore::new(memory()));
+    let lanes = Handle::open(store.clone(), Options::default()).await.unwrap();
+    lanes
+        .handler("sleep", |_: Context, length: Value| async move {
+            tokio::time::sleep(secs(length.as_u64().unwrap())).await;
+            Ok(json!(null))
+        })
+        .unwrap();
+    let sleep = |length: u64| lanes.submit(Task::new("one").kind("sleep").payload(length));
+    let (mut first, mut second) = (sleep(30).await.unwrap(), sleep(5).await.unwrap());
+    tokio::time::sleep(secs(10)).await;
+    store.go_away();
+    tokio::time::sleep(secs(100)).await;
+    store.come_back();
+    let (first_end, second_end) = (first.ended().await.unwrap(), second.ended().await.unwrap());
+    // The first one ended during the outage. The second one started after it, when the store was asked again.
+    assert_eq!((first_end.waited, first_end.ran), (Millis(0), Millis(30_000)));
+    assert!((110_000..113_000).contains(&second_end.waited.0), "{second_end:?}");
+    assert_eq!(second_end.ran, Millis(5_000));
+    let finished = lanes.finished(first.id()).await.unwrap().unwrap().0;
+    assert_eq!(finished.ended.since(finished.started.unwrap()), Millis(30_000));
 }
 
 #[tokio::test(start_paused = true)]

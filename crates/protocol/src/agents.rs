@@ -29,7 +29,7 @@ pub struct ChatRequest {
     /// The message to the agent.
     #[schema(min_length = 1)]
     pub message: String,
-    /// The session. Default: the agent's own session.
+    /// The session, whose turns run one after another. Default: none, so only the lanes of the agent limit such turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100)]
     pub session: Option<String>,

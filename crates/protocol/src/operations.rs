@@ -102,7 +102,7 @@ pub struct NewSchedule {
     /// The message to the agent.
     #[schema(min_length = 1)]
     pub message: String,
-    /// The session. Default: the agent's own session.
+    /// The session. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100)]
     pub session: Option<String>,

@@ -39,6 +39,9 @@ pub struct Problem {
     /// The lane that refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
+    /// The lane without a free slot, where that is not the lane that refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<String>,
     /// The number of taken slots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<u32>,
@@ -53,7 +56,7 @@ pub struct Problem {
     pub max_queued: Option<u32>,
     /// `setup` before the task ran, `run` after.
     pub phase: String,
-    /// The code, or why a task was cancelled.
+    /// The code, why a task was cancelled, or `BUSY`: all slots are taken, and the request may not wait.
     pub reason: String,
     /// The same as `task_id`.
     #[serde(rename = "taskId", skip_serializing_if = "Option::is_none")]
@@ -84,6 +87,7 @@ impl Problem {
             task_id: None,
             current_task_id: None,
             lane: None,
+            blocked_by: None,
             running: None,
             max_concurrency: None,
             queue_length: None,

@@ -13,6 +13,19 @@ pub struct SlotRequest {
     /// The lanes; the first is the home lane.
     #[schema(min_items = 1)]
     pub lanes: Vec<String>,
+    /// The id of the slot's task, a UUID that was never used. With it, the caller can look at the slot and cancel it while it
+    /// waits. Default: the server chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uuid")]
+    pub id: Option<String>,
+    /// A name for people who look at the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128)]
+    pub label: Option<String>,
+    /// `user`, `schedule`, `agent` or `background`. Default: the priority, if it is one of these, else `agent` for a child and
+    /// `user` for any other slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// The session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100)]

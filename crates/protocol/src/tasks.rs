@@ -177,9 +177,12 @@ pub struct TaskView {
     /// The worker that has the task or had it last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// The label.
+    /// The label that the task shares with others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// The name of a slot, as its holder gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// The task that submitted this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,

@@ -16,13 +16,23 @@ pub enum PriorityRequest {
 }
 
 impl PriorityRequest {
-    /// The number, if it is from 0 to 9 or the word is known.
+    /// The number, if it is one from 0 to 9.
     pub fn level(&self) -> Option<u8> {
         match self {
             PriorityRequest::Level(level) => {
                 Some(*level).filter(|level| *level <= laneway_core::PRIORITY_MAX)
             }
-            PriorityRequest::Word(word) => source_from(word).map(Source::priority),
+            PriorityRequest::Word(_) => None,
+        }
+    }
+}
+
+impl PriorityRequest {
+    /// The name of the source, if it is one.
+    pub fn word(&self) -> Option<&str> {
+        match self {
+            PriorityRequest::Level(_) => None,
+            PriorityRequest::Word(word) => Some(word),
         }
     }
 }

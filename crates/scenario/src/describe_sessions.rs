@@ -50,11 +50,15 @@ impl Describer {
                 format!("{} from {}", self.messages(messages), self.name(*turn)),
                 Tone::Waiting,
             ),
-            SessionDelta::Retrying { turn, at, alone, redelivered } => {
+            SessionDelta::Retrying { turn, at, alone, redelivered, yields } => {
                 let alone = if *alone { ", each alone" } else { "" };
                 let again = if *redelivered { ", marked as redelivered" } else { "" };
-                let rest = format!("the messages of {} at {at}{alone}{again}", self.name(*turn));
+                let after = if *yields { ", after all others" } else { "" };
+                let rest = format!("the messages of {} at {at}{alone}{again}{after}", self.name(*turn));
                 describe("trying again", rest, Tone::Trouble)
+            }
+            SessionDelta::GaveUp { turn } => {
+                describe("gave up", format!("on the messages of {}", self.name(*turn)), Tone::Trouble)
             }
             SessionDelta::Ended { message, end } => self.message_end(*message, end),
             SessionDelta::TurnOver { turn } => describe("over", self.name(*turn), Tone::Waiting),

@@ -120,6 +120,7 @@ pub(crate) fn change_settings(
         match key.as_str() {
             "cap_max" => settings.policy.cap_max = number(key, value)?,
             "wait_max" => settings.policy.wait_max = duration(key, value, Millis(0))?,
+            "attempts" => settings.attempts = number(key, value)?,
             "redeliver" => settings.redeliver = value == "yes",
             _ => return wrong(format!("{key:?} is no setting of messages")),
         }

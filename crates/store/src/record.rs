@@ -80,6 +80,9 @@ pub struct Finished {
     /// The trace that it belonged to.
     #[serde(default)]
     pub trace: Option<Arc<str>>,
+    /// Its name for people who look at the queue.
+    #[serde(default)]
+    pub label: Option<Name>,
     /// Its payload, if that is kept. It is kept with the result, so lists leave it out.
     #[serde(skip)]
     pub payload: Option<Bytes>,

@@ -45,6 +45,7 @@ fn finished(number: u128) -> Finished {
         tries: Vec::new(),
         caller: None,
         trace: None,
+        label: None,
         payload: None,
     }
 }

@@ -238,6 +238,7 @@ fn every_format_of_finished_tasks_can_be_read() {
         }],
         caller: Some(Name::new("token-1").unwrap()),
         trace: Some("00-0af7".into()),
+        label: Some(Name::new("Refactor").unwrap()),
     };
     let batch = || Batch { id: BatchId(1), at: Timestamp(0), events: vec![] };
     let seal = |finished: Finished| {

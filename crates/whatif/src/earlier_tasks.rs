@@ -51,5 +51,5 @@ pub(crate) fn live(task: LiveTaskView, to: u64) -> Known {
 
 /// Whether a priority was asked for is not kept; one that is not its source's was, or came from the lane's settings.
 fn asked_priority(source: Source, priority: u8) -> Option<u8> {
-    Some(priority).filter(|priority| *priority != source.priority())
+    Some(priority).filter(|priority| *priority != laneway_core::Priorities::default().of(source))
 }

@@ -98,6 +98,42 @@ def test_a_report_that_the_server_refuses_ends_the_attempt(server: Local) -> Non
     run(server.url, test)
 
 
+def test_what_a_handler_asks_for_is_a_child_of_its_task(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, lanes=["external"], concurrency=2, poll=0.1)
+        kinds = [f"of-loop-{uuid.uuid4()}", f"of-thread-{uuid.uuid4()}"]
+
+        @worker.handler(kinds[0])
+        async def of_loop(task: TaskRun) -> Any:
+            later = await client.submit("never", lanes=["of-child"])
+            # The task holds the only slot of `one`, and lends it to its children.
+            async with client.slot(["one"], wait_ms=0) as slot:
+                held = (await client.task(slot.id)).parent
+            answer = await client.agent("echo").chat("hello", session=f"of-{task.id}")
+            asked = (await client.task(answer.execution.id)).parent
+            batch = await client.batch(f"of-{task.id}", [{"tool": "read", "payload": 1}], group=f"of-{task.id}")
+            calls = [call async for call in client.tasks(group=f"of-{task.id}")]
+            later_parent = (await client.task(later.id)).parent
+            return [held, asked, later_parent, calls[0].parent, batch.results[0].success]
+
+        @worker.handler(kinds[1])
+        def of_thread(task: TaskRun) -> Any:
+            with server.client() as other, other.slot(["one"], wait_ms=0) as slot:
+                return [other.task(slot.id).parent]
+
+        running = asyncio.ensure_future(worker.run())
+        for kind in kinds:
+            task = (await client.submit(kind, lanes=["external", "one"])).id
+            parents = (await client.wait(task)).result
+            assert parents[:4] == [task] * len(parents[:4]) and parents[4:] in ([], [True])
+        assert [task.status async for task in client.tasks(lane="of-child")] == ["queued"], "it outlives its parent"
+        await client.cancel_waiting(lane="of-child")
+        worker.drain()
+        await running
+
+    run(server.url, test)
+
+
 def test_failures_are_retried_unless_the_handler_says_not_to(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         worker = Worker(client, lanes=["again"], poll=0.1)

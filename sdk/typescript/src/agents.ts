@@ -2,13 +2,14 @@
 
 import type { LanewayEvent } from "./events.js";
 import type { LaneSettings } from "./lanes.js";
+import { asChild } from "./running.js";
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
 import type { AcceptedTurn, AgentView, ChatAnswer, ChatRequest, ClearedQueue, QueueView, ReleasedQueue } from "./wire.js";
 
 export interface TurnOptions extends Omit<ChatRequest, "message">, CallOptions {
   /** The agent that sends the request. */
   sourceAgent?: string;
-  /** The id of the parent, which lends its slots while it waits. */
+  /** The id of the parent, which lends its slots while it waits. Default: the task of the worker's handler that asks. */
   parent?: string;
   /** The turn continues when this caller disconnects. */
   detach?: boolean;
@@ -31,7 +32,7 @@ export class Turn implements PromiseLike<ChatAnswer>, AsyncIterable<LanewayEvent
     const { sourceAgent, parent, detach, idempotencyKey, signal, traceparent, ...rest } = this.options;
     const headers: Record<string, string | undefined> = {
       "x-source-agent": sourceAgent,
-      "x-laneway-parent": parent,
+      ...asChild(this.transport.addresses, parent),
       "x-detach": detach ? "true" : undefined,
       "idempotency-key": idempotencyKey,
     };

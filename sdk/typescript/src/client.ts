@@ -5,6 +5,7 @@ import { NotFound } from "./errors.js";
 import type { EventStream } from "./events.js";
 import { External, type PendingTask } from "./external.js";
 import { Lane } from "./lanes.js";
+import { asChild } from "./running.js";
 import { Session, sessionLane } from "./sessions.js";
 import { Slot, type SlotOptions } from "./slots.js";
 import { type CallOptions, type ClientOptions, type Request, Transport, pathOf } from "./transport.js";
@@ -104,9 +105,10 @@ export class Client {
     return this.transport.pages(pathOf("workers"), options);
   }
 
-  /** The numbers of running and waiting tasks. */
-  status(options: CallOptions = {}): Promise<StatusView> {
-    return this.transport.read(pathOf("status"), options);
+  /** The numbers of running and waiting tasks of a lane. Default: of all tasks. */
+  status(options: CallOptions & { lane?: string } = {}): Promise<StatusView> {
+    const { lane, ...call } = options;
+    return this.transport.read(pathOf("status"), { ...call, query: { lane } });
   }
 
   /** Takes a slot in each of the lanes: `await using slot = await client.slot(["main"])`. */
@@ -128,7 +130,10 @@ export class Client {
 
   // Tasks
 
-  /** Submits a task without waiting for its end. A repeated idempotency key submits nothing. */
+  /**
+   * Submits a task without waiting for its end. A repeated idempotency key submits nothing. In a worker's handler the new task is a
+   * detached child of the handler's task. Pass `parent` to wait for it: then it borrows the slots of that task, and ends with it.
+   */
   submit(
     kind: string,
     payload?: unknown,
@@ -136,15 +141,21 @@ export class Client {
   ): Promise<AcceptedTask> {
     const { idempotencyKey, signal, traceparent, ...rest } = options;
     const body: TaskRequest = { kind, payload: payload ?? null, ...rest };
-    const headers = { "idempotency-key": idempotencyKey };
+    const child = asChild(this.transport.addresses);
+    const isChild = child["x-laneway-parent"] !== undefined;
+    const headers = { "idempotency-key": idempotencyKey, ...child, "x-detach": isChild ? "true" : undefined };
     return this.transport.read(pathOf("tasks"), { method: "POST", body, headers, signal, traceparent });
   }
 
-  /** Runs the tool calls of one model turn: reads together, others one after another. Results are in the order of the calls. */
-  batch(session: string, calls: BatchCall[], options: CallOptions & { group?: string } = {}): Promise<BatchAnswer> {
-    const { group, ...call } = options;
+  /**
+   * Runs the tool calls of one model turn: reads together, others one after another. Results are in the order of the calls. The calls
+   * are children of `parent`. Default: the task of the worker's handler that makes the call.
+   */
+  batch(session: string, calls: BatchCall[], options: CallOptions & { group?: string; parent?: string } = {}): Promise<BatchAnswer> {
+    const { group, parent, ...call } = options;
+    const headers = asChild(this.transport.addresses, parent);
     const body = { session, calls, ...(group === undefined ? {} : { group }) };
-    return this.transport.read(pathOf("tasks", "batch"), { ...call, method: "POST", body, waits: true });
+    return this.transport.read(pathOf("tasks", "batch"), { ...call, method: "POST", body, headers, waits: true });
   }
 
   /** A task, live or ended. */

@@ -3,6 +3,7 @@
 import { LanewayError, LeaseLost, Refusal, StaleLease } from "./errors.js";
 import { Lease, leaseLength } from "./leases.js";
 import { sleep } from "./retry.js";
+import { asChild } from "./running.js";
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
 import type { SlotAnswer, SlotRequest } from "./wire.js";
 
@@ -10,7 +11,11 @@ import type { SlotAnswer, SlotRequest } from "./wire.js";
 (Symbol as { asyncDispose?: symbol }).asyncDispose ??= Symbol.for("Symbol.asyncDispose");
 
 /** `signal` ends the wait for the slot. Later it also aborts the slot's own signal. */
-export type SlotOptions = Omit<SlotRequest, "lanes"> & CallOptions;
+export type SlotOptions = Omit<SlotRequest, "lanes"> &
+  CallOptions & {
+    /** The id of the parent, which lends its slots. Default: the task of the worker's handler that asks. */
+    parent?: string;
+  };
 
 /**
  * A slot in each of some lanes, until it is released: `await using slot = await client.slot(["main"])`.
@@ -50,11 +55,12 @@ export class Slot implements AsyncDisposable {
   }
 
   static async take(transport: Transport, lanes: string[], options: SlotOptions): Promise<Slot> {
-    const { signal, traceparent, ...wanted } = options;
+    const { signal, traceparent, parent, ...wanted } = options;
     const body: SlotRequest = { lanes, worker: transport.worker, ...wanted };
-    const request = { method: "POST" as const, body, signal, traceparent, waits: true };
-    const { headers, body: slot } = await transport.send<SlotAnswer>(pathOf("slots"), request);
-    const lengthMs = leaseLength(wanted.lease_ms, slot.lease_until, headers);
+    const headers = asChild(transport.addresses, parent);
+    const request = { method: "POST" as const, body, headers, signal, traceparent, waits: true };
+    const { headers: told, body: slot } = await transport.send<SlotAnswer>(pathOf("slots"), request);
+    const lengthMs = leaseLength(wanted.lease_ms, slot.lease_until, told);
     return new Slot(transport, slot.id, slot.fence, lengthMs, signal, body.worker ?? transport.worker);
   }
 

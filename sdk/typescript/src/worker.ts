@@ -5,6 +5,7 @@ import { AttemptFailed, DoNotRetry, LanewayError, LeaseLost, NotFound, StaleLeas
 import { failureInstead } from "./external.js";
 import { Lease, leaseLength } from "./leases.js";
 import { WITHOUT_END, ownPause, pauseAfter, sleep } from "./retry.js";
+import { runningAs } from "./running.js";
 import { TaskRun } from "./task-run.js";
 import { type Answer, pathOf } from "./transport.js";
 import type { ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody } from "./wire.js";
@@ -198,7 +199,7 @@ export class Worker {
       mine.stop.abort(new LeaseLost("the worker ends"));
     };
     this.#letGo.add(letGo);
-    const outcome = await settled(run, mine);
+    const outcome = await runningAs({ url: this.client.url, task: task.id }, () => settled(run, mine));
     hasEnded = true;
     if (!isLost && mine.hasOutput) {
       // Watchers get the output that is left before the end.

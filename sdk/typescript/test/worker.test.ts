@@ -79,6 +79,26 @@ test("a report that the server refuses ends the attempt", async (t) => {
   assert.deepEqual([view.status, /its report was refused/.test(String(view.error))], ["failed", true]);
 });
 
+test("what a handler asks for is a child of its task", async (t) => {
+  const kind = fresh("asks");
+  const worker = new Worker(client, { pollMs: 100 }).handler(kind, async (task) => {
+    const later = await client.submit("never", null, { lanes: ["of-child"] });
+    // The task holds the only slot of `one`, and lends it to its children.
+    const held = await client.withSlot(["one"], { wait_ms: 0 }, async (slot) => (await client.task(slot.id)).parent);
+    const answer = await client.agent("echo").chat("hello", { session: `of-${task.id}` });
+    await client.batch(`of-${task.id}`, [{ tool: "read", payload: 1 }], { group: task.id });
+    const parents = [held, (await client.task(answer.execution.id)).parent, (await client.task(later.id)).parent];
+    for await (const call of client.tasks({ group: task.id })) parents.push(call.parent);
+    return parents;
+  });
+  const running = start(t, worker);
+  const { id } = await client.submit(kind, null, { lanes: ["external", "one"] });
+  assert.deepEqual((await client.wait(id)).result, [id, id, id, id]);
+  assert.equal(await client.cancelWaiting({ lane: "of-child" }), 1, "it outlives its parent");
+  worker.drain();
+  await running;
+});
+
 test("failures are retried unless the handler says not to", async (t) => {
   const attempts: number[] = [];
   const worker = new Worker(client, { pollMs: 100, lanes: ["again"] })

@@ -97,7 +97,7 @@ pub(crate) async fn chat(verb: Chat) -> Result<(), CliError> {
 async fn ask(client: &Client, verb: &Chat, message: &str) -> Result<(), CliError> {
     let request = ChatRequest {
         message: message.to_owned(),
-        session: verb.session.clone(),
+        session: session_of(verb),
         priority: verb.timing.priority.as_deref().map(priority),
         wait_timeout_ms: verb.timing.wait_timeout,
         timeout_ms: verb.timing.timeout,
@@ -148,9 +148,13 @@ async fn talk(client: &Client, verb: &Chat) -> Result<(), CliError> {
 }
 
 async fn send_directive(client: &Client, verb: &Chat, line: &str) -> Result<(), CliError> {
-    // The default session is the agent's own.
-    let key = verb.session.clone().unwrap_or_else(|| format!("agent:{}", verb.agent));
+    let key = session_of(verb).unwrap_or_default();
     let message = crate::commands::sessions::message(verb.agent.clone(), line.to_owned());
     let answer = client.send_message(&key, &message).await?;
     output::line(&format::plain_lines(&answer.reply.unwrap_or(answer.outcome)))
+}
+
+/// The session of the chat: by default the agent's own, because the lines of a terminal are one conversation.
+fn session_of(verb: &Chat) -> Option<String> {
+    (!verb.parallel).then(|| verb.session.clone().unwrap_or_else(|| format!("agent:{}", verb.agent)))
 }

@@ -1,10 +1,13 @@
 //! The client against a real server: every read, every kind of refusal, events across a restart.
 
 use laneway_client::protocol::{ChatRequest, Code, LettersSelector, NewSchedule, NewToken, Scope};
-use laneway_client::{AskKind, AskOptions, ChartQuery, Client, Error, RetryPolicy, TasksQuery, Watch};
+use laneway_client::{
+    AskKind, AskOptions, Attempt, AttemptFailure, ChartQuery, Client, Error, RetryPolicy, TasksQuery, Watch,
+    Worker,
+};
 use serde_json::{Value, json};
 
-use crate::common::{PATIENCE, laneway, serve, serve_at, submit, task};
+use crate::common::{PATIENCE, ended, laneway, serve, serve_at, submit, task};
 
 fn ask(message: &str) -> ChatRequest {
     serde_json::from_value(json!({ "message": message })).unwrap()
@@ -139,6 +142,48 @@ async fn a_client_of_several_replicas_goes_on_with_one_that_is_there() {
     drop(served.process.says_until_its_end());
     let refused = call(client).await.unwrap_err();
     assert!(matches!(refused, Error::Unreachable { .. }), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_handler_asks_for_is_a_child_of_its_task() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = "store = \"memory\"\nqueue {}\nlane \"one\" {}\nagent \"echo\" { echo = true }\n\
+        handler \"read\" { command = [\"true\"] }";
+    let served = serve(dir.path(), config);
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let client = served.client.clone();
+    let asks = move |_: Attempt| {
+        let client = client.clone();
+        async move { asked_by_a_handler(&client).await.map_err(AttemptFailure::fatal) }
+    };
+    let worker = Worker::new(served.client.clone(), "w").lanes(["external"]).handler("asks", asks);
+    let working = tokio::spawn(worker.run(async { drop(stopped.await) }));
+    let asks = serde_json::from_value(json!({ "kind": "asks", "lanes": ["external", "one"] })).unwrap();
+    let task = served.client.submit(&asks, None).await.unwrap().id;
+    let ended = ended(&served.client, &task).await;
+    assert_eq!(ended.result, Some(json!([task, task, task, task])), "{ended:?}");
+    drop(stop);
+    working.await.unwrap().unwrap();
+}
+
+/// The parents of a slot, a chat, a call and a task that a handler asks for. Its task holds the only slot of `one`.
+async fn asked_by_a_handler(client: &Client) -> Result<Value, Error> {
+    let slot = serde_json::from_value(json!({ "lanes": ["one"], "wait_ms": 0 })).unwrap();
+    let slot = client.slot(&slot).await?;
+    let held = client.task(&slot.id).await?.parent;
+    client.give_back(&slot.id, slot.fence).await?;
+    let answer = client.chat("echo", AskKind::Task, &ask("hello"), &AskOptions::default()).await?;
+    let batch = json!({ "session": "s", "calls": [{ "tool": "read" }], "group": "of-handler" });
+    client.batch(&serde_json::from_value(batch).unwrap()).await?;
+    let calls = TasksQuery { group: Some("of-handler".into()), ..TasksQuery::default() };
+    let call = client.tasks(&calls).await?.items.remove(0).parent;
+    let later = submit(client, "later", Value::Null).await.id;
+    Ok(json!([
+        held,
+        client.task(&answer.execution.id).await?.parent,
+        call,
+        client.task(&later).await?.parent
+    ]))
 }
 
 #[tokio::test(flavor = "multi_thread")]

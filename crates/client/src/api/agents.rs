@@ -26,7 +26,7 @@ pub enum AskKind {
 pub struct AskOptions {
     /// The agent that asks.
     pub source_agent: Option<String>,
-    /// The running task that asks and waits.
+    /// The running task that asks and waits. Default: the task of the [`Worker`](crate::Worker)'s handler that asks.
     pub parent: Option<String>,
     /// A second request with the same key joins the first.
     pub key: Option<String>,
@@ -71,7 +71,7 @@ impl Client {
             .body(request)
             .key(options.key.as_deref())
             .header("x-source-agent", options.source_agent.as_deref())
-            .header("x-laneway-parent", options.parent.as_deref())
+            .child_of(options.parent.as_deref())
             .header("x-detach", options.detach.then_some("true"))
             .header("traceparent", options.traceparent.as_deref())
     }

@@ -32,8 +32,12 @@ pub struct TasksQuery {
 
 impl Client {
     /// Submits a task. A second call with the same key joins the first.
+    ///
+    /// In the handler of a [`Worker`](crate::Worker), the new task is a detached child of the handler's task. To wait for it,
+    /// name that task as its `parent`.
     pub async fn submit(&self, request: &TaskRequest, key: Option<&str>) -> Result<AcceptedTask, Error> {
-        self.call(Method::POST, ["api", "tasks"]).body(request).key(key).send().await
+        let call = self.call(Method::POST, ["api", "tasks"]).child_of(None);
+        call.header("x-detach", Some("true")).body(request).key(key).send().await
     }
 
     /// One page of tasks.
@@ -75,9 +79,11 @@ impl Client {
         self.get(["api", "tasks", id, "explain"]).await
     }
 
-    /// Makes the tool calls of one model turn, and waits for all of them.
+    /// Makes the tool calls of one model turn, and waits for all of them. In the handler of a [`Worker`](crate::Worker), they
+    /// are children of the handler's task.
     pub async fn batch(&self, request: &BatchRequest) -> Result<BatchAnswer, Error> {
-        self.call(Method::POST, ["api", "tasks", "batch"]).body(request).within(None).send().await
+        let call = self.call(Method::POST, ["api", "tasks", "batch"]).child_of(None);
+        call.body(request).within(None).send().await
     }
 
     /// The tasks with one label.
@@ -86,10 +92,12 @@ impl Client {
     }
 
     /// Takes a slot in each of some lanes, for work of the caller. [`Client::heartbeat`] renews it, and
-    /// [`Client::give_back`] or [`Client::complete`] ends it.
+    /// [`Client::give_back`] or [`Client::complete`] ends it. In the handler of a [`Worker`](crate::Worker), it is a child of
+    /// the handler's task.
     pub async fn slot(&self, request: &SlotRequest) -> Result<SlotAnswer, Error> {
         let within = request.wait_ms.map(|wait| self.timeout + Duration::from_millis(wait));
-        self.call(Method::POST, ["api", "slots"]).body(request).within(within).send().await
+        let call = self.call(Method::POST, ["api", "slots"]).child_of(None);
+        call.body(request).within(within).send().await
     }
 
     /// Gives a slot back. A second call is no error.

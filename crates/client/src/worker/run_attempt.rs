@@ -11,6 +11,7 @@ use super::attempt::{Attempt, AttemptFailure, StopCause};
 use super::lease::Lease;
 use super::report::{Reported, report};
 use super::{ANY_KIND, Worker};
+use crate::running::running_as;
 
 /// How an attempt ended.
 pub(super) enum AttemptEnd {
@@ -81,7 +82,9 @@ impl Worker {
             return Err(AttemptFailure::new("this worker has no handler for its kind"));
         };
         let mut running = tokio::task::JoinSet::new();
-        running.spawn(handler(attempt.clone()));
+        let (url, task) = (self.client.url().to_owned(), attempt.task().id.clone());
+        let handler = handler(attempt.clone());
+        running.spawn(async move { running_as(&url, &task, handler).await });
         let given_up = async {
             let cause = attempt.stopped().await;
             sleep(self.stop_grace).await;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::{Block, LaneName, LaneSettings, Pattern, SETTING_KEYS, SettingError, Switch};
+use laneway_core::{Block, LaneName, LaneSettings, Pattern, SETTING_KEYS, SettingError};
 
 use crate::error::Expected;
 use crate::fields::{Field, Fields};
@@ -60,13 +60,6 @@ impl Lane {
     /// The source of `group` or of any part of it.
     pub(crate) fn given_within(&self, group: &str) -> Option<&ValueSource> {
         self.given.iter().find(|given| self::group(&given.setting) == group).map(|given| &given.source)
-    }
-
-    /// Limits the lane, unless it has a limit.
-    pub(crate) fn default_max_concurrency(&mut self, limit: u32) {
-        if self.settings.max_concurrency.is_none() {
-            self.settings.max_concurrency = Some(Switch::On(limit));
-        }
     }
 
     /// Sets `key`, and replaces an earlier value.

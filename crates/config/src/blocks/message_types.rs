@@ -17,6 +17,8 @@ pub struct Messages {
     pub policy: MessagePolicy,
     /// Whether the messages of a lost turn are sent again with a mark. Otherwise they are parked.
     pub redeliver: bool,
+    /// How many turns a message may be in before it is parked.
+    pub attempts: u8,
 }
 
 impl Messages {
@@ -28,6 +30,7 @@ impl Messages {
             by_channel: by_channel.collect(),
             policy: self.policy,
             redeliver: self.redeliver,
+            attempts: self.attempts,
         }
     }
 

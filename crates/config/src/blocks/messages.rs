@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use laneway_core::{
-    DropRule, MessagePolicy, MessageQueue, MessageSettings, Millis, Mode, QueueOverrides, duration,
+    ATTEMPTS_MAX, DropRule, MessagePolicy, MessageQueue, MessageSettings, Millis, Mode, QueueOverrides,
+    duration,
 };
 
 use crate::blocks::message_types::Messages;
@@ -23,11 +24,21 @@ pub(crate) fn messages(report: &mut Report, top: &mut Fields<'_>) -> Messages {
         by_channel: BTreeMap::new(),
         policy: MessagePolicy::default(),
         redeliver: MessageSettings::default().redeliver,
+        attempts: MessageSettings::default().attempts,
     };
     let Some(field) = top.take("messages") else { return messages };
     let Some(mut outer) = Fields::of(report, "messages", "", field.node) else { return messages };
     if let Some(redeliver) = outer.truth(report, "redeliver") {
         messages.redeliver = redeliver;
+    }
+    let line = outer.peek("attempts").and_then(|field| field.line);
+    match outer.count(report, "attempts", 1).map(u8::try_from) {
+        Some(Ok(attempts)) if attempts <= ATTEMPTS_MAX => messages.attempts = attempts,
+        Some(_) => {
+            let expected = format!("must be a whole number from 1 to {ATTEMPTS_MAX}");
+            report.wrong(line, "messages", "attempts", &expected);
+        }
+        None => {}
     }
     if let Some(mut fields) = outer.block(report, "policy") {
         policy(report, &mut fields, &mut messages.policy);

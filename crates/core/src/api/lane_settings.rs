@@ -44,19 +44,39 @@ pub enum Source {
     User,
     /// A schedule (1).
     Schedule,
-    /// Another task (1).
+    /// Another task (0).
     Agent,
     /// Work whose result no caller waits for (0).
     Background,
 }
 
-impl Source {
-    /// The priority of work from this source.
-    pub fn priority(self) -> u8 {
-        match self {
-            Source::User => 2,
-            Source::Schedule | Source::Agent => 1,
-            Source::Background => 0,
+/// The priority of work from each source, where nothing else gives one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Priorities {
+    /// Default 2.
+    pub user: u8,
+    /// Default 1.
+    pub schedule: u8,
+    /// Default 0.
+    pub agent: u8,
+    /// Default 0.
+    pub background: u8,
+}
+
+impl Default for Priorities {
+    fn default() -> Priorities {
+        Priorities { user: 2, schedule: 1, agent: 0, background: 0 }
+    }
+}
+
+impl Priorities {
+    /// The priority of work from a source.
+    pub fn of(self, source: Source) -> u8 {
+        match source {
+            Source::User => self.user,
+            Source::Schedule => self.schedule,
+            Source::Agent => self.agent,
+            Source::Background => self.background,
         }
     }
 }
@@ -173,6 +193,8 @@ pub struct LaneSettings {
     pub order: Option<Order>,
     /// Of tasks whose home this lane is, 0 to 9. Default: by source.
     pub priority: Option<Switch<u8>>,
+    /// The priorities by source. Default: those of the lane `global`, else the built-in ones.
+    pub priorities: Option<Priorities>,
     /// Of this lane as a fair key, 1 to 1000. Default 1.
     pub weight: Option<u32>,
     /// How long a task may wait. Default off; `agent:*` 120 s; tool lanes with an external or hybrid handler: `timeout`.
@@ -213,6 +235,7 @@ pub struct Settings {
     pub max_queued: u32,
     pub order: Order,
     pub priority: Option<u8>,
+    pub priorities: Option<Priorities>,
     pub weight: u32,
     pub wait_timeout: Option<Millis>,
     pub timeout: Option<Millis>,
@@ -363,6 +386,7 @@ impl Settings {
             max_queued: asked.max_queued.unwrap_or_else(|| family.max_queued(max_concurrency)),
             order: asked.order.unwrap_or(Order::Fair),
             priority: asked.priority.map_or(family.priority(), Switch::on),
+            priorities: asked.priorities,
             weight: asked.weight.unwrap_or(1),
             wait_timeout,
             timeout,
@@ -382,6 +406,11 @@ impl Settings {
             notice_after: asked.notice_after.unwrap_or(Switch::On(Millis::from_secs(2))).on(),
             handler,
         }
+    }
+
+    /// The priority that the lane gives its own tasks from a source, if it gives one.
+    pub(crate) fn priority_of(&self, source: Source) -> Option<u8> {
+        self.priority.or_else(|| Some(self.priorities?.of(source)))
     }
 
     /// What holds for the lane `name` when `asked` is the block that speaks for it.

@@ -171,8 +171,10 @@ pub enum Rejection {
 /// The numbers of a lane whose line is full.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "lane {lane} is full: {running}{} running, {waiting}/{max_queued} waiting; come back in {} s",
+    "lane {lane} is {}: {running}{} running, {waiting}/{max_queued} waiting{}; come back in {} s",
+    if *is_busy { "busy" } else { "full" },
     of(*max_concurrency),
+    behind(blocked_by.as_ref()),
     retry_after.0.div_ceil(1000)
 )]
 pub struct LaneFull {
@@ -184,8 +186,12 @@ pub struct LaneFull {
     pub max_concurrency: Option<u32>,
     /// How many tasks wait.
     pub waiting: u32,
-    /// How many may.
+    /// How many may wait.
     pub max_queued: u32,
+    /// The task may not wait, and the lane has no free slot for it. Otherwise there is no room in the line.
+    pub is_busy: bool,
+    /// The lane that has no free slot for the task, where that is another one.
+    pub blocked_by: Option<LaneName>,
     /// The task that has held a slot for longest, if one is held.
     pub current: Option<TaskId>,
     /// When to come back: from the lane's measured run times, 1 to 300 s; 5 s if there are none.
@@ -282,6 +288,10 @@ impl Rejection {
 
 fn with_turn(turn: Option<TaskId>) -> String {
     turn.map_or(String::new(), |turn| format!(" with turn {turn}"))
+}
+
+fn behind(blocked_by: Option<&LaneName>) -> String {
+    blocked_by.map_or(String::new(), |lane| format!(", and lane {lane} has no free slot"))
 }
 
 fn of(slots: Option<u32>) -> String {

@@ -174,6 +174,13 @@ pub enum SessionDelta {
         alone: bool,
         /// The turn was lost and may have done something already.
         redelivered: bool,
+        /// The turn timed out: other messages come first.
+        yields: bool,
+    },
+    /// An attempt of this turn failed and said that no other attempt helps.
+    GaveUp {
+        /// Which turn.
+        turn: TaskId,
     },
     /// A message came to its one end.
     Ended {
@@ -273,9 +280,9 @@ pub struct MessageReply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendOutcome {
-    /// It became a turn at once.
+    /// It became a turn, which runs.
     Started,
-    /// It waits.
+    /// It waits for its session. Or it became a turn that waits for its slots or a worker.
     Queued,
     /// It goes into the running turn.
     Steered,
@@ -320,7 +327,7 @@ pub struct TurnMessage {
     pub sender_name: Option<Arc<str>>,
     /// The sender's own id of it.
     pub message_id: Option<Arc<str>>,
-    /// It was in a turn that was lost, which may have done something already.
+    /// It was in a turn that was lost, or in an attempt whose worker fell silent: it may have had effects already.
     pub redelivered: bool,
     /// JSON of the sender's.
     pub metadata: Option<Arc<str>>,

@@ -21,6 +21,10 @@ pub const SETTING_KEYS: &[&str] = &[
     "max_queued",
     "order",
     "priority",
+    "priority.user",
+    "priority.schedule",
+    "priority.agent",
+    "priority.background",
     "weight",
     "wait_timeout",
     "timeout",
@@ -199,6 +203,7 @@ impl LaneSettings {
         let boost = self.boost.and_then(Switch::on);
         let boost = boost.unwrap_or(Boost { strategy: BoostStrategy::Standard, deadline: None });
         match key {
+            _ if key.starts_with("priority.") => self.assign_priority(key, text)?,
             "retry" => self.assign_retry("retry.strategy", text)?,
             _ if key.starts_with("retry.") => self.assign_retry(key, text)?,
             "rate_limit" => self.rate_limit = Some(switch(text, &["unlimited", "none", "off"], rate_limit)?),
@@ -232,6 +237,19 @@ impl LaneSettings {
             }
             _ => return unknown(key),
         }
+        Ok(())
+    }
+
+    fn assign_priority(&mut self, key: &str, text: &str) -> Result<(), SettingError> {
+        let level = count(key, text, 0, PRIORITY_MAX.into())? as u8;
+        let old = self.priorities.unwrap_or_default();
+        self.priorities = Some(match key {
+            "priority.user" => Priorities { user: level, ..old },
+            "priority.schedule" => Priorities { schedule: level, ..old },
+            "priority.agent" => Priorities { agent: level, ..old },
+            "priority.background" => Priorities { background: level, ..old },
+            _ => return unknown(key),
+        });
         Ok(())
     }
 
@@ -278,6 +296,10 @@ impl LaneSettings {
         within("max_concurrency", self.max_concurrency.and_then(Switch::on), 1, COUNT_MAX)?;
         within("max_queued", self.max_queued, 0, COUNT_MAX)?;
         within("priority", priority, 0, PRIORITY_MAX.into())?;
+        for source in [Source::User, Source::Schedule, Source::Agent, Source::Background] {
+            let level = self.priorities.map(|priorities| u32::from(priorities.of(source)));
+            within("priority", level, 0, PRIORITY_MAX.into())?;
+        }
         within("weight", self.weight, 1, WEIGHT_MAX)?;
         within("max_redelivery", self.max_redelivery, 0, COUNT_MAX)?;
         within("retry.max_retries", self.retry.map(|retry| retry.max_retries), 0, COUNT_MAX)?;
@@ -344,6 +366,10 @@ mod tests {
             ("max_queued", "0"),
             ("order", "fifo"),
             ("priority", "9"),
+            ("priority.user", "5"),
+            ("priority.schedule", "5"),
+            ("priority.agent", "5"),
+            ("priority.background", "5"),
             ("weight", "3"),
             ("wait_timeout", "2m"),
             ("timeout", "none"),

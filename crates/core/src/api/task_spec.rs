@@ -71,6 +71,9 @@ pub struct TaskSpec {
     /// The trace that the task belongs to, as the caller's `traceparent` names it.
     #[serde(default)]
     pub trace: Option<Arc<str>>,
+    /// The name of this task for people who look at the queue.
+    #[serde(default)]
+    pub label: Option<Name>,
 }
 
 /// The running task that asked for another.
@@ -118,6 +121,7 @@ impl TaskSpec {
             lease: None,
             caller: None,
             trace: None,
+            label: None,
         }
     }
 

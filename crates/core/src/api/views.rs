@@ -74,6 +74,8 @@ pub struct LiveTaskView {
     pub caller: Option<Name>,
     /// The trace that it belongs to.
     pub trace: Option<Arc<str>>,
+    /// Its name for people who look at the queue.
+    pub label: Option<Name>,
 }
 
 /// A running attempt, to look at.
@@ -216,6 +218,7 @@ impl Scheduler {
             caller_at: task.caller_at(),
             owner: self.fixed_owner(idx),
             caller: task.rare.as_ref().and_then(|rare| rare.caller.clone()),
+            label: task.rare.as_ref().and_then(|rare| rare.label.clone()),
             trace: task.rare.as_ref().and_then(|rare| rare.trace.clone()),
             parent: task.rare.as_ref().and_then(|rare| rare.parent).map(|parent| parent.task),
         }

@@ -131,6 +131,10 @@ impl Scheduler {
 
     fn on_configured(&mut self, blocks: &[Block]) {
         self.state.lanes.drop_all_kept();
+        let named = blocks.iter().filter_map(|block| block.lanes.exact());
+        let unused = named.filter(|name| self.state.lanes.find(name).is_none());
+        let limit = |name: LaneName| (self.state.lane_config.settings(&name).max_concurrency, name);
+        let unused: Vec<(Option<u32>, LaneName)> = unused.map(limit).collect();
         let before = self.state.lane_config.class_settings();
         let classes: Vec<(LaneIdx, ClassIdx)> =
             self.state.lanes.iter().map(|(lane, this)| (lane, this.class)).collect();
@@ -155,6 +159,13 @@ impl Scheduler {
         for lane in changed {
             self.touch(lane);
             self.drop_if_idle(lane);
+        }
+        // Watchers also hear of the new limit of a lane that nothing uses.
+        for (old, lane) in unused {
+            let max_concurrency = self.state.lane_config.settings(&lane).max_concurrency;
+            if max_concurrency != old {
+                self.scratch.gone.push(LaneChange { lane, running: 0, waiting: 0, max_concurrency });
+            }
         }
     }
 
@@ -242,6 +253,7 @@ impl Scheduler {
             spec.lease = rare.lease;
             spec.caller = rare.caller.clone();
             spec.trace = rare.trace.clone();
+            spec.label = rare.label.clone();
         }
         spec
     }

@@ -41,6 +41,7 @@ impl Scheduler {
             SessionDelta::Taken { turn, fence, messages } => self.on_taken(idx, *turn, *fence, messages),
             SessionDelta::Returned { turn, messages } => self.on_returned(idx, *turn, messages),
             SessionDelta::Retrying { .. } => self.on_turn_retrying(idx, &event.change),
+            SessionDelta::GaveUp { turn } => self.turn_entry(idx, *turn).extras.gave_up = true,
             SessionDelta::Ended { message, end } => self.on_message_ended(idx, *message, end),
             SessionDelta::TurnOver { turn } => {
                 self.state.sessions[idx].turns.retain(|other| other.task != *turn);
@@ -59,6 +60,7 @@ impl Scheduler {
                 let session = &mut self.state.sessions[idx];
                 if let Some(mut next) = session.place_of(*message).and_then(|at| session.waiting.remove(at)) {
                     (next.hastened, next.moved) = (true, true);
+                    (next.retry_at, next.yields) = (Timestamp(0), false);
                     session.waiting.push_front(next);
                 }
             }
@@ -180,7 +182,7 @@ impl Scheduler {
     }
 
     fn on_turn_retrying(&mut self, idx: SessionIdx, change: &SessionDelta) {
-        let SessionDelta::Retrying { turn, at, alone, redelivered } = change else { return };
+        let SessionDelta::Retrying { turn, at, alone, redelivered, yields } = change else { return };
         let session = &mut self.state.sessions[idx];
         let Some(turn) = session.turn_mut(*turn) else { return };
         let steered = turn.extras.steered.extract_if(.., |steered| !steered.is_copy);
@@ -192,13 +194,14 @@ impl Scheduler {
             message.alone |= *alone;
             (message.hastened, message.moved) = (false, false);
             message.redelivered |= *redelivered;
+            (message.retry_at, message.yields) = (*at, *yields);
             session.put_back(message);
         }
         if let Some(mut dropping) = summary {
             dropping.tries = dropping.tries.saturating_add(1);
+            dropping.retry_at = *at;
             merge_before(&mut session.extras.overflows, dropping);
         }
-        session.extras.retry_at = *at;
     }
 
     fn on_message_ended(&mut self, idx: SessionIdx, id: MessageId, end: &MessageEnd) {
@@ -310,6 +313,7 @@ fn note_dropped(overflows: &mut Vec<Dropping>, message: &Message, lines_max: usi
                 lines: VecDeque::new(),
                 last: message.id,
                 tries: 0,
+                retry_at: Timestamp(0),
             });
             overflows.len() - 1
         }

@@ -84,6 +84,7 @@ impl Scheduler {
             && spec.lease.is_none()
             && spec.caller.is_none()
             && spec.trace.is_none()
+            && spec.label.is_none()
             && spec.idempotency.is_none();
         if is_plain {
             return None;
@@ -108,6 +109,7 @@ impl Scheduler {
             lease: spec.lease,
             caller: spec.caller.clone(),
             trace: spec.trace.clone(),
+            label: spec.label.clone(),
             key: spec.idempotency.as_ref().map(|asked| Arc::clone(&asked.key)),
             ..Rare::default()
         }))

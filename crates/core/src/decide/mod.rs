@@ -19,11 +19,12 @@ impl Step<'_> {
     /// Lets the time pass, decides the command, and grants what may run then.
     pub(crate) fn run(&mut self, command: Command) -> Result<Reply, Rejection> {
         self.expire();
-        let reply = self.decide(command);
-        if reply.is_ok() {
+        let mut reply = self.decide(command);
+        if let Ok(reply) = &mut reply {
             self.update_changed_sessions();
             self.expire();
             self.grant();
+            self.tell_waiting_turn(reply);
         }
         self.report_depths();
         reply

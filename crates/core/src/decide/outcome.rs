@@ -8,6 +8,7 @@ use crate::api::ids::{Fence, TaskId};
 use crate::api::lane_settings::{Handler, STOP_GRACE};
 use crate::api::owner::Owner;
 use crate::api::rejection::Rejection;
+use crate::api::session_command::SessionDelta;
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
 use crate::sessions::message::MessageId;
@@ -57,6 +58,9 @@ impl Step<'_> {
         match outcome {
             Outcome::Success => self.end(idx, End::Completed),
             Outcome::Failure { error, retryable } => {
+                if !retryable {
+                    self.give_up_turn(idx);
+                }
                 self.fail(idx, Arc::clone(&error), retryable, End::Failed { error });
             }
             Outcome::Stopped => {
@@ -65,6 +69,15 @@ impl Step<'_> {
             }
         }
         Ok(Reply::Done)
+    }
+
+    /// Notes that no other attempt helps the messages of a turn.
+    fn give_up_turn(&mut self, idx: TaskIdx) {
+        if let Some((session, _)) = self.session_of_task(idx).filter(|_| self.is_message_turn(idx)) {
+            let turn = self.state.tasks[idx].id;
+            let lane = self.state.sessions[session].lane.clone();
+            self.in_session(&lane, SessionDelta::GaveUp { turn });
+        }
     }
 
     /// The owner of an attempt is dead, so its lease ends now. A stopping attempt has stopped.

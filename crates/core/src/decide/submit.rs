@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::api::command::{Reply, ToolBatch, ToolLane};
 use crate::api::event::Event;
 use crate::api::ids::TaskId;
-use crate::api::lane_settings::{Family, Handler, Settings};
+use crate::api::lane_settings::{Family, Handler, Settings, Source};
 use crate::api::name::{GLOBAL, LaneName, MAIN};
 use crate::api::rejection::{BadTask, LaneFull, Rejection};
 use crate::api::task_spec::{CHAIN_DEPTH_MAX, LANES_PER_TASK_MAX, TaskSpec};
@@ -76,7 +76,7 @@ impl Step<'_> {
             let lanes = std::iter::once(lane).chain(batch.asker.clone()).collect();
             let mut spec = TaskSpec::new(call.tool.clone(), lanes);
             spec.payload = call.payload;
-            spec.source = crate::api::lane_settings::Source::Agent;
+            spec.source = Source::Agent;
             spec.parent = batch.parent;
             spec.group = batch.group.clone();
             spec.caller = batch.caller.clone();
@@ -131,6 +131,15 @@ impl Scheduler {
         self.check_admission(task, spec).err().filter(|why| matches!(why, Rejection::LaneFull(_)))
     }
 
+    /// The priority of work from a source, where neither the task nor its home lane says one.
+    pub fn source_priority(&self, source: Source) -> u8 {
+        let priorities = match self.state.lanes.find(&GLOBAL) {
+            Some(global) => self.settings(global).priorities,
+            None => self.state.lane_config.settings(&GLOBAL).priorities,
+        };
+        priorities.unwrap_or_default().of(source)
+    }
+
     /// Checks everything and says what the acceptance would be.
     fn admit(&self, task: TaskId, spec: Box<TaskSpec>) -> Result<Event, Rejection> {
         let Admission { priority, handler, wait_timeout, deadline } = self.check_admission(task, &spec)?;
@@ -170,9 +179,9 @@ impl Scheduler {
     pub(crate) fn accept_unasked(&self, task: TaskId, spec: Box<TaskSpec>) -> Event {
         let (priority, handler) = {
             let named = self.named_lanes(&spec.lanes);
-            self.ask(&named[0], |home| (home.priority, home.handler))
+            self.ask(&named[0], |home| (home.priority_of(spec.source), home.handler))
         };
-        let priority = spec.priority.or(priority).unwrap_or(spec.source.priority());
+        let priority = spec.priority.or(priority).unwrap_or_else(|| self.source_priority(spec.source));
         Event::Submitted { task, spec, priority, handler, wait_until: None, deadline: None }
     }
 
@@ -196,7 +205,8 @@ impl Scheduler {
         if wait_timeout == Some(Millis(0)) || !route.lanes.iter().all(has_room) {
             return None;
         }
-        let priority = spec.priority.or(home.priority).unwrap_or(spec.source.priority());
+        let priority = spec.priority.or_else(|| home.priority_of(spec.source));
+        let priority = priority.unwrap_or_else(|| self.source_priority(spec.source));
         Some((priority, home.handler, wait_timeout))
     }
 
@@ -208,8 +218,8 @@ impl Scheduler {
     ) -> Result<(u8, Handler, Option<Millis>), Rejection> {
         let named = self.named_lanes(&spec.lanes);
         let (priority, handler, wait_timeout) =
-            self.ask(&named[0], |home| (home.priority, home.handler, home.wait_timeout));
-        let priority = spec.priority.or(priority).unwrap_or(spec.source.priority());
+            self.ask(&named[0], |home| (home.priority_of(spec.source), home.handler, home.wait_timeout));
+        let priority = spec.priority.or(priority).unwrap_or_else(|| self.source_priority(spec.source));
         self.check_gates(spec, &named)?;
         if self.must_wait(spec, &named, handler) {
             self.check_room(spec, &named)?;
@@ -346,19 +356,28 @@ impl Scheduler {
     /// The task may wait, and each lane has room for it in its line.
     fn check_room(&self, spec: &TaskSpec, named: &[Named<'_>]) -> Result<(), Rejection> {
         let wait_timeout = spec.wait_timeout.or(self.ask(&named[0], |home| home.wait_timeout));
-        let full = if wait_timeout == Some(Millis(0)) {
-            self.first_closed(spec, named).or(named.first())
-        } else {
-            named.iter().find(|named| self.waiting_in(named.lane) >= self.max_queued(named))
+        let closed: SmallVec<[&Named<'_>; 8]> = self.closed(spec, named).collect();
+        if wait_timeout == Some(Millis(0)) {
+            let busy = closed.first().copied();
+            let Some(refused) = busy.or(named.first()) else { return Ok(()) };
+            return Err(self.lane_full(refused, busy.is_some(), None));
+        }
+        let is_full = |named: &&&Named<'_>| self.waiting_in(named.lane) >= self.max_queued(named);
+        let all: SmallVec<[&Named<'_>; 8]> = named.iter().collect();
+        // A lane without a free slot and without room says more than one without room alone.
+        let Some(full) = closed.iter().find(is_full).or_else(|| all.iter().find(is_full)) else {
+            return Ok(());
         };
-        full.map_or(Ok(()), |full| Err(self.lane_full(full)))
+        let is_closed = closed.iter().any(|closed| closed.name == full.name);
+        let blocked_by = closed.first().filter(|_| !is_closed).map(|closed| closed.name.clone());
+        Err(self.lane_full(full, false, blocked_by))
     }
 
     fn waiting_in(&self, lane: Option<LaneIdx>) -> u32 {
         lane.map_or(0, |lane| self.state.lanes[lane].waiting)
     }
 
-    fn lane_full(&self, named: &Named<'_>) -> Rejection {
+    fn lane_full(&self, named: &Named<'_>, is_busy: bool, blocked_by: Option<LaneName>) -> Rejection {
         let running = named.lane.map_or(0, |lane| self.state.lanes[lane].running);
         Rejection::LaneFull(Box::new(LaneFull {
             lane: named.name.clone(),
@@ -366,6 +385,8 @@ impl Scheduler {
             max_concurrency: self.ask(named, |settings| settings.max_concurrency),
             waiting: self.waiting_in(named.lane),
             max_queued: self.max_queued(named),
+            is_busy,
+            blocked_by,
             current: named.lane.and_then(|lane| self.longest_running_in(lane)),
             retry_after: self.retry_after(named.lane),
             label: named.lane.map(|lane| self.label_of(lane)),
@@ -437,7 +458,7 @@ impl Scheduler {
         let is_full = |(named, _, waiting): &&(Named<'_>, u32, u32)| {
             *waiting > 0 && self.waiting_in(named.lane) + waiting > self.max_queued(named)
         };
-        rooms.iter().find(is_full).map_or(Ok(()), |(named, ..)| Err(self.lane_full(named)))
+        rooms.iter().find(is_full).map_or(Ok(()), |(named, ..)| Err(self.lane_full(named, false, None)))
     }
 
     /// How many tasks like this one could start in a lane now, as far as that lane is concerned.

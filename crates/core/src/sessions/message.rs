@@ -106,11 +106,11 @@ impl Agent {
         Ok(self.lanes.iter().filter(|lane| **lane != own).cloned().collect())
     }
 
-    /// The lanes of a turn in a session: the agent's own, those that it needs, the session's.
-    pub fn turn_lanes(&self, session: &LaneName, source: Source) -> Result<Vec<LaneName>, NameError> {
+    /// The lanes of a turn: the agent's own, those that it needs, and that of its session, if it has one.
+    pub fn turn_lanes(&self, session: Option<&LaneName>, source: Source) -> Result<Vec<LaneName>, NameError> {
         let mut lanes = vec![self.lane()?];
         lanes.extend(self.further_lanes(source)?);
-        lanes.push(session.clone());
+        lanes.extend(session.cloned());
         Ok(lanes)
     }
 }
@@ -274,6 +274,10 @@ pub struct Message {
     pub turns: u8,
     /// It gets a turn of its own, to find out whether it causes the failures.
     pub alone: bool,
+    /// After a failed turn: when it may be tried again. Meanwhile the other messages go on.
+    pub retry_at: Timestamp,
+    /// Its turn timed out, so it is tried again only after all other waiting messages.
+    pub yields: bool,
     /// It was in a turn that was lost, which may have done something already.
     pub redelivered: bool,
     /// A caller moved it from the place of its acceptance.
@@ -371,7 +375,7 @@ pub enum MessageEnd {
         /// Why.
         reason: CancelReason,
     },
-    /// It was parked, because its turns failed too often and held up other messages.
+    /// It was parked, because its turns failed too often, or said that no other attempt helps.
     #[serde(alias = "SetAside")]
     Parked {
         /// What went wrong last.

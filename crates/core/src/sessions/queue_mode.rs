@@ -236,7 +236,12 @@ pub struct MessageSettings {
     pub policy: MessagePolicy,
     /// Messages of a lost turn are sent again, marked as such; else they are parked. Default true.
     pub redeliver: bool,
+    /// How many turns a message may be in before it is parked, 1 to [`ATTEMPTS_MAX`]. Default 7.
+    pub attempts: u8,
 }
+
+/// The most turns that a message may be in.
+pub const ATTEMPTS_MAX: u8 = 100;
 
 impl Default for MessageSettings {
     fn default() -> MessageSettings {
@@ -245,6 +250,7 @@ impl Default for MessageSettings {
             by_channel: BTreeMap::new(),
             policy: MessagePolicy::default(),
             redeliver: true,
+            attempts: 7,
         }
     }
 }

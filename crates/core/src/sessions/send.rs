@@ -9,6 +9,7 @@ use crate::api::lane_settings::PRIORITY_MAX;
 use crate::api::name::LaneName;
 use crate::api::rejection::Rejection;
 use crate::api::session_command::{MessageReply, SendOutcome, SessionDelta, SessionEvent, Sweep, Way};
+use crate::api::time::Timestamp;
 use crate::scheduler::Scheduler;
 use crate::sessions::directive::{Directive, Reading, beyond, read_directive};
 use crate::sessions::message::{
@@ -77,7 +78,9 @@ impl Step<'_> {
     /// Takes the message the way that its mode says.
     pub(crate) fn dispatch(&mut self, lane: &LaneName, incoming: &Incoming) -> Result<Reply, Rejection> {
         let idx = self.state.sessions.find(lane);
-        let (is_busy, waits) = (self.is_lane_busy(lane), self.needs_a_turn(lane));
+        let is_busy = self.is_lane_busy(lane);
+        // What backs off after a failed turn does not hold up others.
+        let waits = idx.is_some_and(|idx| self.state.sessions[idx].has_ready(self.state.now));
         let overrides = idx.map(|idx| self.state.sessions[idx].extras.queue).unwrap_or_default();
         let channel = incoming.place.channel.as_deref();
         let settings = &self.state.sessions.settings;
@@ -99,7 +102,7 @@ impl Step<'_> {
                 let turn = self.current_turn(lane);
                 Err(Rejection::SessionBusy { session: lane.clone(), turn })
             }
-            Mode::Interrupt if is_busy || waits => Ok(self.interrupt_with(lane, incoming)),
+            Mode::Interrupt if is_busy || self.needs_a_turn(lane) => Ok(self.interrupt_with(lane, incoming)),
             Mode::SteerBacklog if self.is_refused(lane, queue) => {
                 Ok(self.drop_newcomer(lane, incoming.id, Dropped::New))
             }
@@ -184,6 +187,17 @@ impl Step<'_> {
 }
 
 impl Scheduler {
+    /// Says that a message is queued if the turn that it began got no slot.
+    pub(crate) fn tell_waiting_turn(&self, reply: &mut Reply) {
+        let Reply::Message(reply) = reply else { return };
+        let turn = reply.turn.filter(|_| reply.outcome == SendOutcome::Started);
+        let task = turn.and_then(|turn| self.state.tasks.find(turn));
+        if task.is_some_and(|task| self.state.tasks[task].attempt().is_none()) {
+            reply.outcome = SendOutcome::Queued;
+            reply.position = turn.and_then(|turn| self.position(turn)).map(|position| position as u32);
+        }
+    }
+
     /// Checks a message against the state.
     fn check_message(&self, incoming: &Incoming) -> Result<(), Rejection> {
         let beyond = |error| Rejection::BadMessage(BadMessage::Queue(error));
@@ -286,7 +300,7 @@ fn check(incoming: &Incoming) -> Result<LaneName, Rejection> {
         return bad(BadMessage::Priority);
     }
     let lane = session_lane(&incoming.session)?;
-    let lanes = incoming.agent.turn_lanes(&lane, incoming.source);
+    let lanes = incoming.agent.turn_lanes(Some(&lane), incoming.source);
     lanes.map(|_| lane).map_err(|error| Rejection::BadMessage(BadMessage::Agent(error)))
 }
 
@@ -308,7 +322,7 @@ pub(crate) fn address(incoming: &Incoming) -> Address {
 }
 
 /// What is kept of a message.
-fn kept(incoming: &Incoming, at: crate::api::time::Timestamp, number: u64) -> Message {
+fn kept(incoming: &Incoming, at: Timestamp, number: u64) -> Message {
     let extras = Extras {
         message_id: incoming.message_id.clone(),
         queue: incoming.queue,
@@ -327,6 +341,8 @@ fn kept(incoming: &Incoming, at: crate::api::time::Timestamp, number: u64) -> Me
         extras: Some(extras).filter(|extras| *extras != Extras::default()).map(Box::new),
         tries: 0,
         turns: 0,
+        retry_at: Timestamp(0),
+        yields: false,
         alone: false,
         redelivered: false,
         moved: false,

@@ -46,8 +46,6 @@ pub(crate) struct SessionExtras {
     pub(crate) overflows: Vec<Dropping>,
     /// The ids of delivered messages and answered directives, the oldest first.
     pub(crate) seen: VecDeque<Seen>,
-    /// Nothing is tried again before.
-    pub(crate) retry_at: Timestamp,
     /// The next turn starts a fresh conversation.
     pub(crate) fresh: bool,
 }
@@ -72,6 +70,8 @@ pub(crate) struct Dropping {
     /// The newest of them, after which the turn that tells of them is named.
     pub(crate) last: MessageId,
     pub(crate) tries: u8,
+    /// After a failed turn: when they may be reported again.
+    pub(crate) retry_at: Timestamp,
 }
 
 /// A live task of the session that answers messages, or takes them.
@@ -91,6 +91,8 @@ pub(crate) struct TurnExtras {
     pub(crate) fresh: bool,
     /// The attempt that takes steering.
     pub(crate) steering: Option<Fence>,
+    /// An attempt said that no other attempt helps.
+    pub(crate) gave_up: bool,
     /// Accepted for this turn and not taken.
     pub(crate) pending: Vec<Steered>,
     /// Taken.
@@ -183,11 +185,30 @@ impl Session {
         self.waiting.iter().max_by_key(|message| message.number)
     }
 
-    /// When the line may try failed messages again; zero if none wait.
-    pub(super) fn held_until(&self) -> Timestamp {
-        let failed = self.waiting.iter().any(|message| message.tries > 0)
-            || self.extras.overflows.iter().any(|dropping| dropping.tries > 0);
-        if failed { self.extras.retry_at } else { Timestamp(0) }
+    /// The waiting messages that do not back off, in the order in which they will be answered.
+    pub(super) fn ready(&self, now: Timestamp) -> impl Iterator<Item = &Message> {
+        let ready = move |yields: bool| {
+            let fits = move |message: &&Message| message.retry_at <= now && message.yields == yields;
+            self.waiting.iter().filter(fits)
+        };
+        ready(false).chain(ready(true))
+    }
+
+    /// The oldest summary of dropped messages that does not back off.
+    pub(super) fn ready_summary(&self, now: Timestamp) -> Option<&Dropping> {
+        self.extras.overflows.iter().find(|dropping| dropping.retry_at <= now)
+    }
+
+    /// Whether a turn has something to answer now.
+    pub(super) fn has_ready(&self, now: Timestamp) -> bool {
+        self.ready(now).next().is_some() || self.ready_summary(now).is_some()
+    }
+
+    /// When the next message or summary that backs off may be tried again.
+    pub(super) fn next_retry(&self, now: Timestamp) -> Option<Timestamp> {
+        let messages = self.waiting.iter().map(|message| message.retry_at);
+        let retries = messages.chain(self.extras.overflows.iter().map(|dropping| dropping.retry_at));
+        retries.filter(|at| *at > now).min()
     }
 
     pub(crate) fn place_of(&self, message: MessageId) -> Option<usize> {

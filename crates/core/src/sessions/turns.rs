@@ -177,7 +177,7 @@ impl Step<'_> {
     }
 
     /// A turn did not succeed. Its messages are tried again with growing pauses, at last each alone. Only messages that
-    /// fail alone are parked.
+    /// fail alone are parked, and those whose turn says that no other attempt helps.
     fn conclude_failed(&mut self, session: SessionIdx, task: TaskId, end: &End) {
         let Some(turn) = self.state.sessions[session].turn(task) else { return };
         let is_lost = *end == End::Lost;
@@ -188,24 +188,24 @@ impl Step<'_> {
         if own.is_empty() && turn.extras.summary.is_none() {
             return;
         }
-        let may_retry = !is_lost || self.state.sessions.settings.redeliver;
-        let back_off = BACK_OFFS.get(usize::from(tries)).copied();
-        let alone = back_off.is_none() && own.len() > 1;
-        let last_try = alone.then_some(BACK_OFFS[BACK_OFFS.len() - 1]);
-        match back_off.or(last_try).filter(|_| may_retry) {
-            Some(pause) => {
-                let at = self.state.now + pause;
-                let retrying = SessionDelta::Retrying { turn: task, at, alone, redelivered: is_lost };
-                self.session_changed(session, retrying);
-            }
-            None => {
-                let error = in_words(end);
-                for (message, tries) in own {
-                    let tries = tries.saturating_add(1);
-                    let end = MessageEnd::Parked { error: Arc::clone(&error), tries };
-                    self.end_message(session, message, end);
-                }
-            }
+        let settings = &self.state.sessions.settings;
+        let may_retry = (!is_lost || settings.redeliver) && !turn.extras.gave_up && settings.attempts > 1;
+        let is_last = u32::from(tries) + 1 >= u32::from(settings.attempts);
+        let alone = is_last && own.len() > 1;
+        if may_retry && (!is_last || alone) {
+            let back_off = BACK_OFFS[usize::from(tries).min(BACK_OFFS.len() - 1)];
+            // The first loss is no fault of the messages, so they keep their order.
+            let is_first_loss = is_lost && tries == 0;
+            let at = self.state.now + if is_first_loss { Millis(0) } else { back_off };
+            let yields = *end == End::TimedOut;
+            let retrying = SessionDelta::Retrying { turn: task, at, alone, redelivered: is_lost, yields };
+            return self.session_changed(session, retrying);
+        }
+        let error = in_words(end);
+        for (message, tries) in own {
+            let tries = tries.saturating_add(1);
+            let end = MessageEnd::Parked { error: Arc::clone(&error), tries };
+            self.end_message(session, message, end);
         }
     }
 }
@@ -236,7 +236,7 @@ impl Scheduler {
         let lane = lanes.iter().find(|lane| lane.is_session())?;
         let idx = self.state.sessions.find(lane)?;
         let session = &self.state.sessions[idx];
-        (!session.waiting.is_empty() && session.held_until() <= self.state.now).then_some(idx)
+        session.ready(self.state.now).next().map(|_| idx)
     }
 
     /// Whether a task of the session is live: from its acceptance to its end, also while it waits.
@@ -261,25 +261,27 @@ impl Scheduler {
         )
     }
 
-    /// When the next turn of a session may begin, if it is not busy: after some quiet, but not too late.
+    /// When the next turn of a session may begin, if it is not busy: after some quiet, but not too late. What backs off
+    /// after a failed turn does not hold up the rest.
     pub(crate) fn ready_at(&self, idx: SessionIdx) -> Timestamp {
-        let session = &self.state.sessions[idx];
-        let Some(first) = session.waiting.front() else {
-            return if session.extras.overflows.is_empty() { Timestamp::NEVER } else { session.held_until() };
+        let (session, now) = (&self.state.sessions[idx], self.state.now);
+        let next_retry = session.next_retry(now).unwrap_or(Timestamp::NEVER);
+        let Some(first) = session.ready(now).next() else {
+            return if session.ready_summary(now).is_some() { Timestamp(0) } else { next_retry };
         };
         if first.hastened {
             return Timestamp(0);
         }
-        let newest = session.newest().unwrap_or(first);
+        let newest = session.ready(now).max_by_key(|message| message.number).unwrap_or(first);
         // The earliest bound counts, so that no message makes another wait longer.
         let patience = |message: &Message| message.at + self.queue_of(idx, message).max_wait.value;
-        let latest = session.waiting.iter().map(patience).min().unwrap_or(Timestamp::NEVER);
+        let latest = session.ready(now).map(patience).min().unwrap_or(Timestamp::NEVER);
         let queue = self.queue_of(idx, newest).values();
         let quiet = match queue.mode {
             Mode::Latest | Mode::Interrupt => newest.at,
             _ => (newest.at + queue.debounce).min(latest),
         };
-        quiet.max(session.held_until())
+        quiet.min(next_retry)
     }
 
     fn free_turn_id(&self, leader: MessageId, number: u32) -> TaskId {
@@ -298,7 +300,7 @@ impl Scheduler {
         session: &LaneName,
     ) -> TaskSpec {
         // The names were checked when the message was accepted.
-        let mut lanes = address.agent.turn_lanes(session, address.source).unwrap_or_default();
+        let mut lanes = address.agent.turn_lanes(Some(session), address.source).unwrap_or_default();
         lanes.extend(asker.filter(|asker| !lanes.contains(asker)).cloned());
         let mut spec = TaskSpec::new(address.agent.kind.clone(), lanes);
         spec.source = address.source;
@@ -307,14 +309,15 @@ impl Scheduler {
     }
 
     /// The messages of the next turn, and whether it reports dropped ones. Messages that are answered together are
-    /// neighbours in line, with one agent, one place and the same permissions.
+    /// neighbours in line, those that back off not counted, with one agent, one place and the same permissions.
     fn next_turn(&self, idx: SessionIdx) -> Option<NextTurn> {
         let session = &self.state.sessions[idx];
         let mode = |message: &Message| self.queue_of(idx, message).mode.value;
         let collects = |message: &Message| mode(message) == Mode::Collect && !message.alone;
-        let head = session.waiting.front();
+        let now = self.state.now;
+        let head = session.ready(now).next();
         let mut summary = None;
-        if let Some(dropping) = session.extras.overflows.first() {
+        if let Some(dropping) = session.ready_summary(now) {
             let joins = head.is_some_and(|head| {
                 collects(head) && head.address == dropping.address && head.tries == dropping.tries
             });
@@ -328,8 +331,9 @@ impl Scheduler {
         let mut address = &head.address;
         let mut messages = vec![head.id];
         if collects(head) && !head.hastened {
-            for next in session.waiting.iter().skip(1) {
-                if !(collects(next) && next.tries == head.tries && address.takes(&next.address)) {
+            for next in session.ready(now).skip(1) {
+                let is_like_head = (next.tries, next.yields) == (head.tries, head.yields);
+                if !(collects(next) && is_like_head && address.takes(&next.address)) {
                     break;
                 }
                 if address.place.is_empty() {

@@ -171,10 +171,17 @@ impl Scheduler {
         if self.state.sessions.is_empty() {
             return None;
         }
-        let lane = self.session_lane_of(self.state.tasks.find(task)?)?;
+        let idx = self.state.tasks.find(task)?;
+        let lane = self.session_lane_of(idx)?;
         let session = &self.state.sessions[self.state.sessions.find(&self.state.lanes[lane].name)?];
         let turn = session.turn(task).filter(|turn| !turn.is_direct)?;
-        content(session, turn, self.cap_of(turn, session))
+        let mut content = content(session, turn, self.cap_of(turn, session))?;
+        if self.state.tasks[idx].redeliveries() > 0 {
+            // The worker of an earlier attempt fell silent, and may have done something already.
+            content.redelivered = true;
+            content.messages.iter_mut().for_each(|message| message.redelivered = true);
+        }
+        Some(content)
     }
 
     fn cap_of(&self, turn: &Turn, session: &Session) -> usize {
@@ -207,7 +214,7 @@ impl Scheduler {
             turns: session.turns.iter().map(|turn| self.turn_view(turn)).collect(),
             waiting: session.waiting.iter().cloned().collect(),
             dropped: session.extras.overflows.iter().map(|dropping| dropping.dropped).sum(),
-            retry_at: Some(session.held_until()).filter(|at| *at > self.state.now),
+            retry_at: session.next_retry(self.state.now),
             parked,
         }
     }

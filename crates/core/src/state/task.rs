@@ -120,6 +120,7 @@ pub(crate) struct Rare {
     pub(crate) lease: Option<Millis>,
     pub(crate) caller: Option<Name>,
     pub(crate) trace: Option<Arc<str>>,
+    pub(crate) label: Option<Name>,
     pub(crate) key: Option<Arc<str>>,
     /// Callers that wait for it in addition to the first.
     pub(crate) joined: u32,

@@ -114,7 +114,8 @@ impl Naive {
         // A task that is held behind another does not wait yet.
         let wait = wait.filter(|length| length.0 > 0 && spec.after.is_none());
         let wait_until = wait.map(|length| waits_from + length);
-        let priority = spec.priority.or(home.priority).unwrap_or(spec.source.priority());
+        let of_source = home.priorities.or(self.settings(&LaneName::global()).priorities).unwrap_or_default();
+        let priority = spec.priority.or(home.priority).unwrap_or(of_source.of(spec.source));
         let handler = home.handler;
         let boxed = Box::new(spec.clone());
         self.emit(Event::Submitted { task: id, spec: boxed, priority, handler, wait_until, deadline });
@@ -197,10 +198,14 @@ impl Naive {
         is_external || is_delayed || self.first_closed(spec, &lanes).is_some()
     }
 
-    fn first_closed(&self, spec: &TaskSpec, lanes: &[LaneName]) -> Option<LaneName> {
+    fn all_closed(&self, spec: &TaskSpec, lanes: &[LaneName]) -> Vec<LaneName> {
         let parent = Naive::waiting_parent(spec.parent);
         let is_lent = |lane: &LaneName| self.is_passable(lane) && self.lender(parent, lane).is_some();
-        lanes.iter().find(|lane| !self.is_open(lane) && !is_lent(lane)).cloned()
+        lanes.iter().filter(|lane| !self.is_open(lane) && !is_lent(lane)).cloned().collect()
+    }
+
+    fn first_closed(&self, spec: &TaskSpec, lanes: &[LaneName]) -> Option<LaneName> {
+        self.all_closed(spec, lanes).into_iter().next()
     }
 
     fn check_lanes(&self, spec: &TaskSpec, lanes: &[LaneName]) -> Result<(), Rejection> {
@@ -214,17 +219,22 @@ impl Naive {
         }
         let wait = spec.wait_timeout.or(self.settings(&lanes[0]).wait_timeout);
         if wait == Some(Millis(0)) {
-            let closed = self.first_closed(spec, lanes).unwrap_or_else(|| lanes[0].clone());
-            return Err(self.lane_full(&closed));
+            let closed = self.first_closed(spec, lanes);
+            let is_busy = closed.is_some();
+            return Err(self.lane_full(&closed.unwrap_or_else(|| lanes[0].clone()), is_busy, None));
         }
         let is_full = |lane: &&LaneName| self.waiting_in(lane) >= self.settings(lane).max_queued;
-        match lanes.iter().find(is_full) {
-            Some(full) => Err(self.lane_full(full)),
+        let closed = self.all_closed(spec, lanes);
+        match closed.iter().find(is_full).or_else(|| lanes.iter().find(is_full)) {
+            Some(full) => {
+                let blocked_by = closed.first().filter(|_| !closed.contains(full)).cloned();
+                Err(self.lane_full(full, false, blocked_by))
+            }
             None => self.check_deadlock(spec, lanes),
         }
     }
 
-    fn lane_full(&self, lane: &LaneName) -> Rejection {
+    fn lane_full(&self, lane: &LaneName, is_busy: bool, blocked_by: Option<LaneName>) -> Rejection {
         let settings = self.settings(lane);
         let mut running = self.running().into_iter().map(|index| &self.tasks[index]);
         Rejection::LaneFull(Box::new(LaneFull {
@@ -233,6 +243,8 @@ impl Naive {
             max_concurrency: settings.max_concurrency,
             waiting: self.waiting_in(lane),
             max_queued: settings.max_queued,
+            is_busy,
+            blocked_by,
             current: running.find(|task| task.lanes.contains(lane)).map(|task| task.id),
             retry_after: Millis(0),
             label: None,

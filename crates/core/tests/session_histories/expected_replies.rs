@@ -36,8 +36,13 @@ impl Ledger {
         let is_busy = live.tasks().any(|task| task.lanes.contains(&lane));
         let unreported =
             self.sessions.get(lane.as_str()).is_some_and(|session| !session.unreported.is_empty());
-        let waits = unreported || self.waiting(lane.as_str()).next().is_some();
-        if incoming.heartbeat && (is_busy || waits) {
+        let any_waits = unreported || self.waiting(lane.as_str()).next().is_some();
+        let is_due = |session: &crate::ledger::Session| {
+            session.unreported.iter().any(|unreported| unreported.retry_at <= now)
+        };
+        let waits = self.sessions.get(lane.as_str()).is_some_and(is_due)
+            || self.ready(lane.as_str(), now).next().is_some();
+        if incoming.heartbeat && (is_busy || any_waits) {
             return Expected::Answer(SendOutcome::Dropped(Dropped::Heartbeat));
         }
         let mut own = incoming.queue;
@@ -207,6 +212,10 @@ impl Ledger {
         let is_in_its_turn = turn.is_some() && reply.turn == turn;
         Ok(match reply.outcome {
             SendOutcome::Started => way == Some(Way::Line) && is_in_its_turn,
+            SendOutcome::Queued if reply.turn.is_some() => {
+                let waits = turn.and_then(|turn| live.task(turn)).is_some_and(|task| task.running.is_none());
+                way == Some(Way::Line) && is_in_its_turn && waits
+            }
             SendOutcome::Queued => {
                 let here = live.session(&incoming.session);
                 let at = here.and_then(|view| view.waiting.iter().position(|waiting| waiting.id == id));
@@ -304,6 +313,9 @@ fn check_refused(expected: &Expected, rejection: &Rejection, events: &[Event]) -
 fn is_expected(expected: &Expected, reply: &MessageReply) -> bool {
     match reply.outcome {
         // A message that is queued when a turn is due joins that turn at once.
+        SendOutcome::Queued if reply.turn.is_some() => {
+            [Expected::Start, Expected::Answer(SendOutcome::Queued)].contains(expected)
+        }
         SendOutcome::Started => [Expected::Start, Expected::Answer(SendOutcome::Queued)].contains(expected),
         outcome @ (SendOutcome::Steered | SendOutcome::SteeredAndQueued) => {
             *expected == Expected::Into(reply.turn.unwrap_or(TaskId(0)), outcome)

@@ -125,6 +125,7 @@ impl Generator {
                 global: self.queue(60),
                 by_channel: [("discord".into(), self.queue(30))].into(),
                 redeliver: self.random.percent(80),
+                attempts: self.random.pick(&[1, 2, 7, 9]),
                 policy: MessagePolicy {
                     cap_max: self.random.pick(&[4, 20, 100]),
                     wait_max: self.random.pick(&[Millis(10_000), Millis(60_000)]),

@@ -26,6 +26,10 @@ pub(crate) struct KnownMessage {
     /// The number of its failed turns.
     pub(crate) tries: u8,
     pub(crate) alone: bool,
+    /// When it may be tried again.
+    pub(crate) retry_at: Timestamp,
+    /// Its turn timed out, so other messages come first.
+    pub(crate) yields: bool,
     /// The attempt that took it.
     pub(crate) fence: Option<Fence>,
     pub(crate) end: Option<(MessageEnd, Timestamp)>,
@@ -38,12 +42,12 @@ pub(crate) struct UnreportedDrops {
     pub(crate) address: Arc<Address>,
     pub(crate) count: u64,
     pub(crate) tries: u8,
+    pub(crate) retry_at: Timestamp,
 }
 
 #[derive(Default)]
 pub(crate) struct Session {
     pub(crate) queue: QueueOverrides,
-    pub(crate) retry_at: Timestamp,
     pub(crate) fresh: bool,
     pub(crate) unreported: Vec<UnreportedDrops>,
 }
@@ -54,6 +58,7 @@ pub(crate) struct Turn {
     pub(crate) fresh: bool,
     pub(crate) summary: Option<UnreportedDrops>,
     pub(crate) steering: Option<Fence>,
+    pub(crate) gave_up: bool,
     pub(crate) is_direct: bool,
 }
 
@@ -111,7 +116,7 @@ impl Ledger {
         match change {
             SessionDelta::Accepted { message, way } => return self.accepted(session, message, *way),
             SessionDelta::TurnBegan { turn, messages, summary } => {
-                return self.began(session, *turn, messages, summary.as_ref());
+                return self.began(now, session, *turn, messages, summary.as_ref());
             }
             SessionDelta::SteeringSet { turn, fence, open } => {
                 let known = self.turns.entry(*turn).or_insert(Turn { is_direct: true, ..Turn::default() });
@@ -119,8 +124,13 @@ impl Ledger {
             }
             SessionDelta::Taken { turn, messages, fence } => return self.taken(*turn, *fence, messages),
             SessionDelta::Returned { turn, messages } => return self.returned(*turn, messages),
-            SessionDelta::Retrying { turn, at, alone, redelivered } => {
-                return self.retrying(now, *turn, *at, *alone, *redelivered);
+            SessionDelta::Retrying { turn, at, alone, redelivered, yields } => {
+                self.count(if *redelivered { "redelivered" } else { "retrying" });
+                return self.retrying(now, *turn, *at, *alone, (*redelivered, *yields));
+            }
+            SessionDelta::GaveUp { turn } => {
+                self.count("gave up");
+                self.turns.get_mut(turn).ok_or("no such turn")?.gave_up = true;
             }
             SessionDelta::Ended { message, end } => return self.ended(now, &session, *message, end),
             SessionDelta::TurnOver { turn } => {
@@ -138,6 +148,7 @@ impl Ledger {
                 self.count("hastened");
                 let known = self.known(*message)?;
                 (known.moved, known.hastened) = (true, true);
+                (known.retry_at, known.yields) = (Timestamp(0), false);
             }
             SessionDelta::Promoted { message, turn } => {
                 self.count("promoted");
@@ -201,6 +212,8 @@ impl Ledger {
             hastened: false,
             tries: 0,
             alone: false,
+            retry_at: Timestamp(0),
+            yields: false,
             fence: None,
             end: None,
             turns: 0,
@@ -213,12 +226,13 @@ impl Ledger {
 
     fn began(
         &mut self,
+        now: Timestamp,
         session: String,
         turn: TaskId,
         messages: &[MessageId],
         summary: Option<&Arc<Address>>,
     ) -> Result<(), String> {
-        self.check_turn(&session, messages)?;
+        self.check_turn(now, &session, messages)?;
         self.count(if messages.len() > 1 { "turn of several" } else { "turn of one" });
         let note = self.session(&session);
         let fresh = std::mem::take(&mut note.fresh);
@@ -245,7 +259,7 @@ impl Ledger {
             }
             known.state = MessageState::Turn(turn);
             known.turns += 1;
-            if known.turns > 9 {
+            if known.turns > u32::from(laneway_core::ATTEMPTS_MAX) {
                 return Err(format!("{id:?} was in {} turns", known.turns));
             }
         }
@@ -298,16 +312,15 @@ impl Ledger {
         turn: TaskId,
         at: Timestamp,
         alone: bool,
-        redelivered: bool,
+        (redelivered, yields): (bool, bool),
     ) -> Result<(), String> {
-        self.count("retrying");
         if alone {
             self.count("each alone");
         }
-        if redelivered {
-            self.count("redelivered");
+        if yields {
+            self.count("after all others");
         }
-        self.check_back_off(now, turn, at, alone)?;
+        self.check_back_off(now, turn, at, alone, redelivered)?;
         let Some(note) = self.turns.get_mut(&turn) else { return Err("no such turn".into()) };
         let (session, summary) = (note.session.clone(), note.summary.take());
         for known in self.messages.values_mut() {
@@ -315,14 +328,23 @@ impl Ledger {
                 (known.state, known.moved, known.hastened) = (MessageState::Waiting, false, false);
                 known.tries += 1;
                 known.alone |= alone;
+                (known.retry_at, known.yields) = (at, yields);
             }
         }
         let session = self.session(&session);
-        session.retry_at = at;
-        if let Some(UnreportedDrops { address, count, tries }) = summary {
+        if let Some(UnreportedDrops { address, count, tries, .. }) = summary {
             match session.unreported.iter_mut().find(|unreported| unreported.address == address) {
-                Some(newer) => (newer.count, newer.tries) = (newer.count + count, tries + 1),
-                None => session.unreported.push(UnreportedDrops { address, count, tries: tries + 1 }),
+                Some(newer) => {
+                    (newer.count, newer.tries, newer.retry_at) = (newer.count + count, tries + 1, at);
+                }
+                None => {
+                    session.unreported.push(UnreportedDrops {
+                        address,
+                        count,
+                        tries: tries + 1,
+                        retry_at: at,
+                    });
+                }
             }
         }
         Ok(())
@@ -358,7 +380,12 @@ impl Ledger {
                 let session = self.session(session);
                 match session.unreported.iter_mut().find(|unreported| unreported.address == address) {
                     Some(unreported) => unreported.count += 1,
-                    None => session.unreported.push(UnreportedDrops { address, count: 1, tries: 0 }),
+                    None => session.unreported.push(UnreportedDrops {
+                        address,
+                        count: 1,
+                        tries: 0,
+                        retry_at: Timestamp(0),
+                    }),
                 }
             }
             _ => {}

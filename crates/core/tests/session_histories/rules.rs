@@ -39,45 +39,57 @@ impl Ledger {
             .filter(move |known| known.state == MessageState::Waiting && known.session == session)
     }
 
-    /// When a session may try failed messages again, or zero if none wait.
-    fn held_until(&self, session: &str) -> Timestamp {
-        let Some(note) = self.sessions.get(session) else { return Timestamp(0) };
-        let failed = self.waiting(session).any(|known| known.tries > 0)
-            || note.unreported.iter().any(|unreported| unreported.tries > 0);
-        if failed { note.retry_at } else { Timestamp(0) }
+    /// The waiting messages that do not back off. Those whose turn timed out count only if there are no others.
+    pub(crate) fn ready<'a>(
+        &'a self,
+        session: &'a str,
+        now: Timestamp,
+    ) -> impl Iterator<Item = &'a KnownMessage> {
+        self.waiting(session).filter(move |known| known.retry_at <= now)
     }
 
-    /// When the next turn of an idle session is due: after the debounce, but no later than the `max_wait` of any message.
-    fn due(&self, session: &str, front_is_hastened: bool) -> Option<Timestamp> {
-        let held = self.held_until(session);
-        let Some(newest) = self.waiting(session).max_by_key(|known| known.message.number) else {
-            let has_unreported = self.sessions.get(session).is_some_and(|note| !note.unreported.is_empty());
-            return has_unreported.then_some(held);
+    /// When the next turn of an idle session is due: after the debounce, but no later than the `max_wait` of any message, or
+    /// when the next back-off is over.
+    fn due(&self, session: &str, now: Timestamp, front_is_hastened: bool) -> Option<Timestamp> {
+        let unreported = self.sessions.get(session).map_or(&[][..], |note| &note.unreported);
+        let retries = self.waiting(session).map(|known| known.retry_at);
+        let retries = retries.chain(unreported.iter().map(|unreported| unreported.retry_at));
+        let next_retry = retries.filter(|at| *at > now).min();
+        let Some(newest) = self.ready(session, now).max_by_key(|known| known.message.number) else {
+            let is_due = unreported.iter().any(|unreported| unreported.retry_at <= now);
+            return is_due.then_some(Timestamp(0)).or(next_retry);
         };
         if front_is_hastened {
             return Some(Timestamp(0));
         }
         let queue = self.queue_of(newest);
-        if matches!(queue.mode, Mode::Latest | Mode::Interrupt) {
-            return Some(newest.message.at.max(held));
-        }
-        let own_bound = |known: &KnownMessage| known.message.at + self.queue_of(known).max_wait;
-        let bound = self.waiting(session).map(own_bound).min()?;
-        Some((newest.message.at + queue.debounce).min(bound).max(held))
+        let quiet = if matches!(queue.mode, Mode::Latest | Mode::Interrupt) {
+            newest.message.at
+        } else {
+            let own_bound = |known: &KnownMessage| known.message.at + self.queue_of(known).max_wait;
+            let bound = self.ready(session, now).map(own_bound).min()?;
+            (newest.message.at + queue.debounce).min(bound)
+        };
+        Some(next_retry.map_or(quiet, |retry| quiet.min(retry)))
     }
 
     /// Checks that a turn was due when time or the end of another turn began it.
     pub(crate) fn check_due(&self, now: Timestamp, asked: &Command, session: &str) -> Result<(), String> {
         let by_itself = matches!(asked, Command::Tick | Command::Finish { .. } | Command::Lapse { .. });
         let any_hastened = self.waiting(session).any(|known| known.hastened);
-        match self.due(session, any_hastened) {
+        match self.due(session, now, any_hastened) {
             Some(due) if by_itself && due > now => Err(format!("{session} was not due before {due}")),
             _ => Ok(()),
         }
     }
 
     /// Checks that a turn overtakes no earlier message, and answers only messages that belong together.
-    pub(crate) fn check_turn(&self, session: &str, messages: &[MessageId]) -> Result<(), String> {
+    pub(crate) fn check_turn(
+        &self,
+        now: Timestamp,
+        session: &str,
+        messages: &[MessageId],
+    ) -> Result<(), String> {
         let Some(first) = messages.first().and_then(|id| self.messages.get(id)) else { return Ok(()) };
         let mut place = &first.message.address.place;
         for id in messages {
@@ -97,12 +109,15 @@ impl Ledger {
             if messages.len() > 1 && !collects {
                 return Err(format!("{id:?} is not to be collected"));
             }
+            if known.retry_at > now {
+                return Err(format!("{id:?} backs off until {}", known.retry_at));
+            }
             let overtakes = |other: &&KnownMessage| {
                 !other.moved
                     && !messages.contains(&other.message.id)
-                    && other.message.number < known.message.number
+                    && (other.yields, other.message.number) < (known.yields, known.message.number)
             };
-            if let Some(other) = self.waiting(session).find(overtakes)
+            if let Some(other) = self.ready(session, now).find(overtakes)
                 && !known.moved
             {
                 return Err(format!("{id:?} overtook {:?}", other.message.id));
@@ -118,13 +133,15 @@ impl Ledger {
         turn: TaskId,
         at: Timestamp,
         alone: bool,
+        redelivered: bool,
     ) -> Result<(), String> {
-        let mut tries = self.tries_of(turn);
-        let is_last = usize::from(tries) >= BACK_OFFS.len();
-        if is_last {
-            tries = BACK_OFFS.len() as u8 - 1;
+        let tries = self.tries_of(turn);
+        let is_last = tries + 1 >= self.settings.attempts;
+        let back_off = BACK_OFFS[usize::from(tries).min(BACK_OFFS.len() - 1)];
+        let back_off = if redelivered && tries == 0 { Millis(0) } else { back_off };
+        if self.turns.get(&turn).is_some_and(|note| note.gave_up) {
+            return Err(format!("{turn:?} gave up and is tried again"));
         }
-        let back_off = BACK_OFFS[usize::from(tries)];
         let own = self.messages.values().filter(|known| is_in(known, turn)).count();
         if at != now + back_off || alone != is_last || (is_last && own < 2) {
             return Err(format!("after {tries} failures a back-off until {at}"));
@@ -146,9 +163,11 @@ impl Ledger {
             MessageEnd::Steered { turn } => known.state == MessageState::Steered(*turn),
             MessageEnd::Dropped { .. } => known.state == MessageState::Waiting && known.tries == 0,
             MessageEnd::Parked { tries, .. } => match known.state {
-                MessageState::Turn(_) | MessageState::Steered(_) => {
-                    let is_last = usize::from(*tries) > BACK_OFFS.len() || !self.settings.redeliver;
-                    *tries == known.tries + 1 && is_last
+                MessageState::Turn(turn) | MessageState::Steered(turn) => {
+                    let gave_up = self.turns.get(&turn).is_some_and(|note| note.gave_up);
+                    // The other messages of the turn may have been tried more often.
+                    let is_last = self.tries_of(turn) + 1 >= self.settings.attempts;
+                    *tries == known.tries + 1 && (is_last || gave_up || !self.settings.redeliver)
                 }
                 _ => false,
             },
@@ -204,8 +223,10 @@ impl Ledger {
         if !self.parked.iter().filter(here).eq(&parked) {
             return Err(format!("{session} has {parked:?} parked, the events say {:?}", self.parked));
         }
-        let front = view.waiting.first().and_then(|first| self.messages.get(&first.id));
-        if let Some(due) = self.due(session, front.is_some_and(|front| front.hastened))
+        let waiting = view.waiting.iter().filter_map(|waiting| self.messages.get(&waiting.id));
+        let mut ready = waiting.filter(|known| known.retry_at <= scheduler.now());
+        let front = ready.next();
+        if let Some(due) = self.due(session, scheduler.now(), front.is_some_and(|front| front.hastened))
             && !view.busy
             && due <= scheduler.now()
         {

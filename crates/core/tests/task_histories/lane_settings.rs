@@ -1,8 +1,8 @@
 //! Random settings of lanes.
 
 use laneway_core::{
-    Ageing, Block, Boost, BoostStrategy, Handler, LaneSettings, Millis, Order, Pattern, Period, RateLimit,
-    Retry, RetryStrategy, Switch,
+    Ageing, Block, Boost, BoostStrategy, Handler, LaneSettings, Millis, Order, Pattern, Period, Priorities,
+    RateLimit, Retry, RetryStrategy, Switch,
 };
 
 use laneway_seeded::Random;
@@ -28,6 +28,7 @@ fn settings(random: &mut Random, lanes: &str) -> LaneSettings {
         },
         max_queued: random.maybe(50, &[0, 1, 2, 5, 20]),
         order: random.maybe(30, &[Order::Fair, Order::Fifo]),
+        priorities: random.maybe(10, &[Priorities { user: 3, schedule: 2, agent: 1, background: 0 }]),
         priority: random.maybe(15, &[Switch::On(0), Switch::On(4), Switch::Off]),
         weight: random.maybe(30, &[1, 2, 3]),
         wait_timeout: random.maybe(10, &[Switch::On(Millis(700)), Switch::Off]),

@@ -30,6 +30,8 @@ pub(crate) struct Batch {
     /// What those that may end with this were to do, if that is to be remembered.
     pub(crate) ended_payloads: ByTask<Bytes>,
     pub(crate) payloads: Vec<(BlobId, Bytes)>,
+    /// When attempts reported their ends, if that was before `at`, while the store was away.
+    pub(crate) reported: ByTask<Timestamp>,
 }
 
 impl Engine {
@@ -67,6 +69,9 @@ impl Engine {
             }
             _ => None,
         };
+        if let (Command::Finish { task, .. }, Some(at)) = (&request.command, request.reported) {
+            batch.reported.insert(*task, at);
+        }
         let reply = self.admit(request).and_then(|()| {
             let command = if self.storage.journal.log().is_some() {
                 request.command.clone()
@@ -136,6 +141,12 @@ impl Batch {
         self.results.clear();
         self.ended_payloads.clear();
         self.payloads.clear();
+        self.reported.clear();
+    }
+
+    /// When the attempt of a task ended.
+    pub(crate) fn ended_at(&self, task: TaskId) -> Timestamp {
+        self.reported.get(&task).copied().unwrap_or(self.at)
     }
 
     /// A payload that came with a command.

@@ -227,7 +227,7 @@ impl Engine {
                 }
                 self.tell_waiters(*task, || {
                     let result = batch.result_of(*task, end);
-                    Ending { result, ..Ending::new(end.clone(), view, batch.at) }
+                    Ending { result, ..Ending::new(end.clone(), view, batch.ended_at(*task)) }
                 });
             }
             _ => {}

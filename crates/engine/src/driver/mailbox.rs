@@ -222,6 +222,8 @@ pub(crate) struct Request {
     pub(crate) work: Option<Bytes>,
     /// What an attempt says with its report, to be published if the report counts.
     pub(crate) output: Option<Box<Output>>,
+    /// When an attempt reported its end, if the store was away then.
+    pub(crate) reported: Option<Timestamp>,
     pub(crate) reply_to: ReplyTo,
 }
 
@@ -261,7 +263,15 @@ pub(crate) type Waiters = SmallVec<[oneshot::Sender<Box<Ending>>; 1]>;
 
 impl Request {
     pub(crate) fn new(command: Command, reply_to: ReplyTo) -> Request {
-        Request { command, payloads: Vec::new(), result: None, work: None, output: None, reply_to }
+        Request {
+            command,
+            payloads: Vec::new(),
+            result: None,
+            work: None,
+            output: None,
+            reported: None,
+            reply_to,
+        }
     }
 
     /// Whether this would bring new work.

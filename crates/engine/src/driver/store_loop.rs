@@ -98,8 +98,10 @@ impl Engine {
     /// Answers everything with why it cannot be done now; reports of runs are kept.
     fn refuse(&mut self, inbox: &mut Inbox) {
         let (mut requests, mut queries) = (Vec::new(), Vec::new());
+        let now = self.clock.now();
         let reported: Vec<Request> =
             inbox.reports.drain(..).filter_map(|report| self.on_report(report)).collect();
+        let reported = reported.into_iter().map(|request| Request { reported: Some(now), ..request });
         self.storage.deferred.extend(reported);
         self.sort(&mut inbox.calls, &mut requests, &mut queries);
         for request in requests {

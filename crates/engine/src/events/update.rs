@@ -332,6 +332,7 @@ pub(super) fn turn_of(event: &Event) -> Option<TaskId> {
         | SessionDelta::Taken { turn, .. }
         | SessionDelta::Returned { turn, .. }
         | SessionDelta::Retrying { turn, .. }
+        | SessionDelta::GaveUp { turn }
         | SessionDelta::TurnOver { turn }
         | SessionDelta::Ended {
             end: MessageEnd::Delivered { turn } | MessageEnd::Steered { turn }, ..

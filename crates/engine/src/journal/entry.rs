@@ -21,7 +21,7 @@ impl Engine {
         for event in &batch.events {
             match event {
                 Event::Retrying { task, fence, error, .. } => {
-                    self.note_try(*task, *fence, error, batch.at, &mut entry);
+                    self.note_try(*task, *fence, error, batch.ended_at(*task), &mut entry);
                 }
                 Event::Redelivered { task, fence } => {
                     self.note_try(*task, *fence, &"the lease lapsed".into(), batch.at, &mut entry);
@@ -44,7 +44,8 @@ impl Engine {
                         let result = batch.result_of(*task, end);
                         let tries = self.take_tries(*task, &mut entry);
                         let payload = batch.ended_payloads.get(task).cloned();
-                        let finished = Finished { payload, ..finished(view, end, batch.at, tries) };
+                        let ended = batch.ended_at(*task);
+                        let finished = Finished { payload, ..finished(view, end, ended, tries) };
                         entry.finished.push((finished, result));
                     }
                 }
@@ -73,6 +74,7 @@ fn finished(view: &LiveTaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> F
         tries,
         caller: view.caller.clone(),
         trace: view.trace.clone(),
+        label: view.label.clone(),
         payload: None,
     }
 }

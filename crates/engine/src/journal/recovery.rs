@@ -216,7 +216,8 @@ impl Engine {
 
     /// The store cannot be used: answers the requests with an error, and defers what runs have reported.
     pub(crate) fn give_up(&mut self, error: StoreError, requests: Vec<Request>) {
-        for request in requests {
+        for mut request in requests {
+            request.reported.get_or_insert(self.scheduler.now());
             match (&request.reply_to, &request.command) {
                 // The next one comes anyway.
                 (ReplyTo::NoCaller, Command::Heartbeat { .. } | Command::Tick) => {}
@@ -266,7 +267,7 @@ impl Engine {
 
 impl Engine {
     /// Decides the deferred reports and renews leases, all at the time before the outage. If the time jumped first, every
-    /// lease would lapse.
+    /// lease would lapse. The tasks that get free slots by this start afterwards, in the present.
     ///
     /// `is_silent`: no other replica appended, so the store was away for them too, and their leases are renewed as well.
     async fn live_through_outage(&mut self, is_silent: bool) {
@@ -275,9 +276,12 @@ impl Engine {
         let mut requests = std::mem::take(&mut self.storage.deferred);
         requests.push(Request::new(renew, ReplyTo::NoCaller));
         self.clock.hold(Some(self.scheduler.now()));
+        self.scheduler.hold_grants(true);
         self.decide_and_store(&mut requests).await;
+        self.scheduler.hold_grants(false);
         self.clock.hold(None);
         self.storage.deferred.extend(requests);
+        self.storage.deferred.push(Request::new(Command::Tick, ReplyTo::NoCaller));
     }
 }
 

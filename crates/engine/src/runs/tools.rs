@@ -68,6 +68,8 @@ pub struct Tools {
     handle: Handle,
     session: Arc<str>,
     parent: Option<Context>,
+    /// The running task that asks from elsewhere, such as a worker's over HTTP.
+    remote_parent: Option<TaskId>,
     group: Option<Name>,
     asker: Option<LaneName>,
     caller: Option<Name>,
@@ -88,6 +90,7 @@ impl Tools {
             handle,
             session,
             parent: None,
+            remote_parent: None,
             group: None,
             asker: None,
             caller: None,
@@ -104,6 +107,13 @@ impl Tools {
     /// Says where a tool belongs, in place of what [`Handle::set_tool_calls`] and [`ToolLane::of_tool`] say.
     pub fn tool(mut self, tool: impl Into<String>, lane: ToolLane) -> Tools {
         self.map.insert(tool.into(), lane);
+        self
+    }
+
+    /// The running task that asks for the calls from outside this engine, such as the task of a worker. The calls are its
+    /// children: they borrow its slots, and a message for its turn skips those that have not started.
+    pub fn child_of(mut self, parent: Option<TaskId>) -> Tools {
+        self.remote_parent = parent;
         self
     }
 
@@ -167,7 +177,8 @@ impl Tools {
     }
 
     fn parent_task(&self) -> Option<TaskId> {
-        self.parent.as_ref().filter(|parent| parent.is_task).map(Context::task)
+        let own = self.parent.as_ref().filter(|parent| parent.is_task).map(Context::task);
+        own.or(self.remote_parent)
     }
 
     async fn submit(&self, calls: impl Iterator<Item = &ToolUse>) -> Result<Running, Error> {

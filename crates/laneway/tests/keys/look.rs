@@ -23,6 +23,8 @@ pub(crate) enum Look {
     Turns(&'static str),
     /// In which order tasks of this lane and of another start that share a third.
     Sharing(&'static str),
+    /// Which priorities tasks get from a user, a schedule, an agent and the background.
+    Priorities(&'static str),
     /// How a task ends that never gets its slot.
     Waiting(&'static str),
     /// How a task ends that never ends by itself.
@@ -68,6 +70,7 @@ impl Look {
             Look::Accepted(lane) => accepted(lanes, lane).await,
             Look::Turns(lane) => turns(lanes, lane, diary).await,
             Look::Sharing(lane) => sharing(lanes, lane, diary).await,
+            Look::Priorities(lane) => priorities(lanes, lane).await,
             Look::Waiting(lane) => {
                 let _taken = lanes.slot([lane]).await.unwrap();
                 end_of(submit(lanes, Task::new(lane).kind("note").payload("")).await).await
@@ -232,6 +235,14 @@ async fn silence(lanes: &Configured, lane: &'static str, mut watch: Watch) -> St
         }
     }
     words.trim_end().to_owned()
+}
+
+async fn priorities(lanes: &Configured, lane: &'static str) -> String {
+    for source in [Source::User, Source::Schedule, Source::Agent, Source::Background] {
+        submit(lanes, Task::new(lane).kind("forever").source(source)).await.detach();
+    }
+    let levels = lanes.tasks().await.unwrap().into_iter().map(|task| task.priority.to_string());
+    levels.collect::<Vec<_>>().join(" ")
 }
 
 async fn attempts(lanes: &Configured, lane: &'static str, mut watch: Watch) -> String {

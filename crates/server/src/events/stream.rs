@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use laneway_core::{TaskId, TaskStatus};
+use laneway_core::{LaneName, TaskId, TaskStatus, Timestamp};
 use laneway_engine::{Error, Filter, HubEvent, Reach, Since, Standing, Subscription, TaskHandle, Update};
-use laneway_protocol::{AcceptedEvent, At, ClientEvent, EventName, PlaceEvent, StartedEvent, TaskEvent};
+use laneway_protocol::{
+    AcceptedEvent, At, ChangedEvent, ClientEvent, EventName, PlaceEvent, StartedEvent, TaskEvent,
+};
 use serde_json::Value;
 
 use crate::app::App;
@@ -86,6 +88,12 @@ impl EventStream {
             position: None,
             is_over: false,
         }
+    }
+
+    /// Starts with the numbers of a lane.
+    pub(crate) fn of_lane(mut self, numbers: ClientEvent) -> EventStream {
+        self.prelude.push_back(StreamEvent::of_state(numbers, None));
+        self
     }
 
     /// Starts with past events of the task and ends with its last event.
@@ -227,6 +235,19 @@ impl EventStream {
     }
 }
 
+/// The numbers of a lane, whether it is in use or not.
+pub(super) fn lane_numbers(state: &laneway_core::Scheduler, lane: &LaneName, now: Timestamp) -> ClientEvent {
+    let used = state.lane(lane);
+    let (running, waiting) = used.as_ref().map_or((0, 0), |view| (view.running, view.waiting));
+    ClientEvent::Changed(ChangedEvent {
+        at: Some(At(now)),
+        lane: lane.to_string(),
+        running,
+        waiting: u64::from(waiting),
+        max_concurrent: state.settings_for(lane).max_concurrency,
+    })
+}
+
 fn of_state(task: TaskId, past: Vec<ClientEvent>) -> VecDeque<StreamEvent> {
     past.into_iter().map(|event| StreamEvent::of_state(event, Some(task))).collect()
 }
@@ -237,6 +258,23 @@ impl App {
         let found = self.handle.finished(task).await.ok().flatten();
         let result = found.and_then(|(_, result)| result);
         result.and_then(|result| serde_json::from_slice(&result).ok())
+    }
+
+    /// The numbers of a lane as an event, and the events that follow.
+    pub(crate) async fn lane_snapshot(&self, filter: Filter) -> (Option<ClientEvent>, Subscription) {
+        let lane = filter.lane.clone().filter(|lane| filter.task.is_none() && !lane.is_session());
+        let Some(lane) = lane else {
+            return (None, self.handle.hub().subscribe(of_all_replicas(filter), Since::Now));
+        };
+        let (hub, now, asked) = (self.handle.hub().clone(), self.now(), filter.clone());
+        let look = move |state: &laneway_core::Scheduler| {
+            (lane_numbers(state, &lane, now), hub.subscribe(of_all_replicas(asked), Since::Now))
+        };
+        match self.handle.read(look).await {
+            Ok((numbers, subscription)) => (Some(numbers), subscription),
+            // Without the store there are no numbers, but events follow when it is back.
+            Err(_) => (None, self.handle.hub().subscribe(of_all_replicas(filter), Since::Now)),
+        }
     }
 
     /// A task and the events after `since`, with nothing missing or repeated between the two.

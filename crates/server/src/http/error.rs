@@ -32,6 +32,8 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 pub(super) type ApiJson<T> = ApiResult<Json<T>>;
 
 pub(crate) const TASK_ID: HeaderName = HeaderName::from_static("x-laneway-task-id");
+/// The reason of a refusal if all slots are taken and the request may not wait.
+const BUSY: &str = "BUSY";
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
@@ -73,17 +75,14 @@ impl ApiError {
         self
     }
 
-    /// Names the agent, also in the sentence about a full lane.
+    /// Names the agent, also in the sentence about a lane of the agent that is full.
     pub(crate) fn of_agent(mut self, agent: &str) -> ApiError {
         self.problem.agent = Some(agent.to_owned());
-        // The lane of a token is not the agent's.
-        let is_callers = self
-            .problem
-            .lane
-            .as_deref()
-            .is_some_and(|lane| lane.starts_with(crate::service::parse::TOKEN_LANE));
-        if self.problem.code == Code::AtCapacity && !is_callers {
-            self.problem.error = "Agent queue is full".to_owned();
+        let lane = self.problem.lane.as_deref().unwrap_or_default();
+        let is_own = ["agent:", "task:"].iter().any(|prefix| lane.strip_prefix(prefix) == Some(agent));
+        if self.problem.code == Code::AtCapacity && is_own && self.problem.blocked_by.is_none() {
+            let is_busy = self.problem.reason == BUSY;
+            self.problem.error = if is_busy { "Agent is busy" } else { "Agent queue is full" }.to_owned();
             let waiting = self.problem.queue_length.unwrap_or(0);
             let secs = self.problem.retry_after.unwrap_or(1);
             let current = self.problem.current_task_id.as_ref();
@@ -202,6 +201,10 @@ impl From<Rejection> for ApiError {
             Rejection::LaneFull(full) => {
                 label = Some(full.label.clone().unwrap_or_else(|| Arc::from("*")));
                 problem.lane = Some(full.lane.to_string());
+                problem.blocked_by = full.blocked_by.as_ref().map(ToString::to_string);
+                if full.is_busy {
+                    problem.reason = BUSY.to_owned();
+                }
                 problem.running = Some(full.running);
                 problem.max_concurrency = full.max_concurrency;
                 problem.queue_length = Some(full.waiting);
@@ -217,6 +220,7 @@ impl From<Rejection> for ApiError {
                 problem.lane = Some(lane.to_string());
                 problem.current_task_id = Some(holder.to_string());
             }
+            Rejection::IdTaken { .. } => problem.status = StatusCode::CONFLICT.as_u16(),
             Rejection::SessionBusy { turn, .. } => {
                 problem.current_task_id = turn.map(|turn| turn.to_string());
             }

@@ -61,7 +61,7 @@ pub(crate) async fn ask_agent(app: &Arc<App>, caller: &Caller, call: AgentCall<'
     let AgentCall { agent: name, form, request, options, watches } = call;
     let agent = agent_named(app, name).await?;
     let is_connected = options.is_connected();
-    let submission = turn(app, caller, &agent, form, request, options)?;
+    let submission = turn(app, caller, &agent, form, request, options).await?;
     let expectation = watches.then(|| app.handle.hub().expect());
     let task =
         if is_connected { submit_connected(app, submission).await } else { submit(app, submission).await };
@@ -115,7 +115,7 @@ impl AgentRun {
 }
 
 /// The submission of one chat request.
-fn turn(
+async fn turn(
     app: &App,
     caller: &Caller,
     agent: &AgentConfig,
@@ -142,7 +142,7 @@ fn turn(
     let mut spec = TaskSpec::new(kind(agent_kind(name))?, lanes);
     spec.source = source;
     spec.parent = options.parent.map(|task| Parent { task, detached: !options.is_connected() });
-    spec.priority = level(request.priority.as_ref())?;
+    spec.priority = level(app, request.priority.as_ref()).await?;
     (spec.wait_timeout, spec.timeout, spec.deadline) =
         (millis(request.wait_timeout_ms), timeout(&request)?, millis(request.deadline_ms));
     // A schedule has a key space of its own, which no caller can reach.
@@ -183,12 +183,11 @@ fn timeout(request: &ChatRequest) -> ApiResult<Option<Millis>> {
     Ok(Some(millis(request.timeout_ms).unwrap_or(length)))
 }
 
-/// The lanes of a turn. Without a session the turn belongs to the agent's own session.
+/// The lanes of a turn. Without a session, only the lanes of the agent limit its turns.
 fn turn_lanes(agent: &AgentConfig, session: Option<&str>, source: Source) -> ApiResult<Vec<LaneName>> {
     let agent = core_agent(agent)?;
-    let own = checked(agent.lane())?;
-    let session = session_lane(session.unwrap_or(own.as_str()))?;
-    checked(agent.turn_lanes(&session, source))
+    let session = session.map(session_lane).transpose()?;
+    checked(agent.turn_lanes(session.as_ref(), source))
 }
 
 /// A stream that begins with the events of a task so far.

@@ -1,8 +1,9 @@
 //! Checks single values of a request and converts them to the core's types.
 
-use laneway_core::{LaneName, LaneSettings, Millis, Name, NameError, Retry, RetryStrategy};
-use laneway_protocol::{PriorityRequest, RetryRequest};
+use laneway_core::{LaneName, LaneSettings, Millis, Name, NameError, Retry, RetryStrategy, Source};
+use laneway_protocol::{PriorityRequest, RetryRequest, source_from};
 
+use crate::app::App;
 use crate::http::error::{ApiError, ApiResult};
 
 /// The prefix of the lanes that bound the waiting tasks of each token.
@@ -40,12 +41,20 @@ pub(crate) fn kind(text: String) -> ApiResult<Name> {
     name("kind", text)
 }
 
-pub(crate) fn level(request: Option<&PriorityRequest>) -> ApiResult<Option<u8>> {
+/// The number of a priority. The name of a source stands for the priority of that source.
+pub(crate) async fn level(app: &App, request: Option<&PriorityRequest>) -> ApiResult<Option<u8>> {
     let Some(request) = request else { return Ok(None) };
-    let level = request.level().ok_or_else(|| {
-        ApiError::invalid("priority must be 0 to 9, or one of user, schedule, agent, background")
-    })?;
-    Ok(Some(level))
+    let bad = "priority must be 0 to 9, or one of user, schedule, agent, background";
+    let Some(word) = request.word() else {
+        return request.level().map(Some).ok_or_else(|| ApiError::invalid(bad));
+    };
+    let source = source_from(word).ok_or_else(|| ApiError::invalid(bad))?;
+    Ok(Some(app.handle.read(move |lanes| lanes.source_priority(source)).await?))
+}
+
+pub(super) fn source(word: &str) -> ApiResult<Source> {
+    let expected = "source must be one of user, schedule, agent, background";
+    source_from(word).ok_or_else(|| ApiError::invalid(expected))
 }
 
 pub(super) fn millis(length: Option<u64>) -> Option<Millis> {

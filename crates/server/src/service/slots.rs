@@ -3,17 +3,19 @@
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use laneway_core::{
-    End, Event, Fence, LiveTaskView, Millis, Name, Owner, Retry, TaskId, TaskSpec, Timestamp,
+    End, Event, Fence, LiveTaskView, Millis, Name, Owner, Parent, Retry, TaskId, TaskSpec, Timestamp,
 };
 use laneway_engine::{Error, Filter, RunError, Subscription, TaskHandle, Update};
-use laneway_protocol::{At, Code, SlotAnswer, SlotRequest};
+use laneway_protocol::{At, Code, PriorityRequest, SlotAnswer, SlotRequest};
 use tokio::sync::oneshot;
 
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
-use crate::service::parse::{self, level, millis, session_lane, task_lane};
+use crate::http::extract::task_id;
+use crate::service::parse::{self, level, millis, session_lane, source, task_lane};
 use crate::service::request_options::RequestOptions;
 use crate::service::submission::{Submission, submit_as};
 
@@ -27,12 +29,17 @@ type Reply = oneshot::Sender<(ApiResult<SlotAnswer>, oneshot::Sender<()>)>;
 pub(crate) async fn take(
     app: &Arc<App>,
     caller: &Caller,
+    options: &RequestOptions,
     request: SlotRequest,
     has_left: impl Fn() -> bool,
 ) -> ApiResult<SlotAnswer> {
-    let submission = submission(app, caller, request).await?;
+    let id = match &request.id {
+        Some(id) => unused_id(app, id).await?,
+        None => app.handle.new_id(),
+    };
+    let submission = submission(app, caller, options, request).await?;
     let (reply, answer) = oneshot::channel();
-    tokio::spawn(acquire(Arc::clone(app), submission, reply));
+    tokio::spawn(acquire(Arc::clone(app), id, submission, reply));
     let (answer, confirm) = answer.await.map_err(|_| Error::Closed)?;
     if !has_left() {
         // A refusal needs no confirmation.
@@ -41,7 +48,25 @@ pub(crate) async fn take(
     answer
 }
 
-async fn submission(app: &App, caller: &Caller, request: SlotRequest) -> ApiResult<Submission> {
+/// The id that a caller chose for its slot, if no task has or had it.
+async fn unused_id(app: &App, id: &str) -> ApiResult<TaskId> {
+    let bad = |_| ApiError::invalid("id must be a UUID with hyphens, such as a new one of version 7");
+    let id = task_id(id).map_err(bad)?;
+    let is_live = app.handle.task(id).await?.is_some();
+    if is_live || app.handle.finished(id).await?.is_some() {
+        let detail = if is_live { "a live task has this id" } else { "a task that has ended had this id" };
+        let refusal = ApiError::invalid(format!("{detail}: choose another one")).status(StatusCode::CONFLICT);
+        return Err(refusal.of_task(id));
+    }
+    Ok(id)
+}
+
+async fn submission(
+    app: &App,
+    caller: &Caller,
+    options: &RequestOptions,
+    request: SlotRequest,
+) -> ApiResult<Submission> {
     if request.lanes.is_empty() {
         return Err(ApiError::invalid("lanes must name at least one lane"));
     }
@@ -56,7 +81,11 @@ async fn submission(app: &App, caller: &Caller, request: SlotRequest) -> ApiResu
     }
     let name = |text: String| Name::new(text).map_err(Error::from);
     let mut spec = TaskSpec::new(name(KIND.to_owned())?, lanes);
-    spec.priority = level(request.priority.as_ref())?;
+    let word = request.source.as_deref().or(request.priority.as_ref().and_then(PriorityRequest::word));
+    spec.source = word.map_or(Ok(options.source()), source)?;
+    spec.label = request.label.map(|label| parse::name("label", label)).transpose()?;
+    spec.parent = options.parent.map(|task| Parent { task, detached: false });
+    spec.priority = level(app, request.priority.as_ref()).await?;
     spec.wait_timeout = millis(request.wait_ms);
     spec.retry = Some(Retry::NONE);
     let holder = match request.worker {
@@ -66,12 +95,11 @@ async fn submission(app: &App, caller: &Caller, request: SlotRequest) -> ApiResu
     spec.owner = Some(Owner::Worker(holder));
     spec.lease = Some(lease);
     let payload = serde_json::json!({ "lease_ms": lease.0 });
-    Ok(Submission::new(app, caller, &RequestOptions::default(), spec, payload))
+    Ok(Submission::new(app, caller, options, spec, payload))
 }
 
 /// Submits the task and waits for its grant. A slot whose caller disconnected is given back at once.
-async fn acquire(app: Arc<App>, submission: Submission, mut reply: Reply) {
-    let id = app.handle.new_id();
+async fn acquire(app: Arc<App>, id: TaskId, submission: Submission, mut reply: Reply) {
     let updates = app.handle.subscribe(Filter::task(id));
     let answer = match submit_as(&app, id, submission).await {
         Err(error) => Err(error),

@@ -125,20 +125,26 @@ pub(crate) fn check_draining(app: &App) -> ApiResult<()> {
     Ok(())
 }
 
-/// Only the token that started the parent, the parent's own agent, or an admin may name a parent: its children
-/// borrow its slots and make it wait. A turn that answers messages has no owner.
-async fn check_parent(app: &App, caller: &Caller, parent: TaskId) -> ApiResult<()> {
+/// Only the token that started the parent, the parent's own agent, a worker for a claimed parent, or an admin may name
+/// a parent: its children borrow its slots and make it wait. A turn that answers messages has no owner.
+pub(crate) async fn check_parent(app: &App, caller: &Caller, parent: TaskId) -> ApiResult<()> {
     if caller.may(Scope::Admin) {
         return Ok(());
     }
     // The core refuses a parent that is gone.
     let Some(run) = app.handle.task(parent).await? else { return Ok(()) };
     let is_its_agent = caller.agent().is_some_and(|agent| run.kind.as_str() == agent_kind(agent));
-    if is_its_agent || run.caller.is_none() || caller.owns(run.caller.as_ref().map(Name::as_str)) {
+    // A token that may report the end of the parent may also ask for its children.
+    let is_claimed = run.running.as_ref().is_some_and(|running| running.worker().is_some());
+    if is_its_agent
+        || (is_claimed && caller.may(Scope::Worker))
+        || run.caller.is_none()
+        || caller.owns(run.caller.as_ref().map(Name::as_str))
+    {
         return Ok(());
     }
     Err(ApiError::forbidden(
-        "the parent is a task of another token; only its agent, its token or the scope admin may name it",
+        "the parent is a task of another token; only its agent, its token, its worker or the scope admin may name it",
     ))
 }
 

@@ -2,13 +2,13 @@
 
 use laneway_core::{LaneName, Parent, TaskSpec};
 use laneway_engine::Submitted;
-use laneway_protocol::{TaskRequest, source_from};
+use laneway_protocol::TaskRequest;
 
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::task_id;
-use crate::service::parse::{checked, kind, lane, level, millis, name, retry, task_lane};
+use crate::service::parse::{checked, kind, lane, level, millis, name, retry, source, task_lane};
 use crate::service::request_options::RequestOptions;
 use crate::service::submission::{EXTERNAL, Submission, idempotency, submit_detached};
 
@@ -22,15 +22,13 @@ pub(crate) async fn submit_task(
     let idempotency = idempotency(caller, options, "tasks", &request);
     let lanes = lanes_of(app, &request)?;
     let mut spec = TaskSpec::new(kind(request.kind)?, lanes);
-    spec.source = match request.source.as_deref() {
-        None => options.source(),
-        Some(word) => source_from(word)
-            .ok_or_else(|| ApiError::invalid("source must be one of user, schedule, agent, background"))?,
-    };
+    spec.source = request.source.as_deref().map_or(Ok(options.source()), source)?;
     let parent = request.parent.as_deref().map(task_id).transpose();
     let parent = parent.map_err(|_| ApiError::invalid("parent must be the id of a running task"))?;
-    spec.parent = parent.or(options.parent).map(|task| Parent { task, detached: false });
-    spec.priority = level(request.priority.as_ref())?;
+    // The body names a parent that waits. A parent in the header waits unless the caller detaches the task.
+    let named = parent.map(|task| Parent { task, detached: false });
+    spec.parent = named.or(options.parent.map(|task| Parent { task, detached: options.detach }));
+    spec.priority = level(app, request.priority.as_ref()).await?;
     spec.fair_key = request.fair_key.map(task_lane).transpose()?;
     spec.group = request.group.map(|group| name("group", group)).transpose()?;
     (spec.wait_timeout, spec.timeout) = (millis(request.wait_timeout_ms), millis(request.timeout_ms));

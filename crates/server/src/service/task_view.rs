@@ -66,6 +66,7 @@ pub(crate) fn live(view: &Live, standing: Standing) -> TaskView {
         timeout_ms: view.timeout.map(|length| length.0),
         worker: running.and_then(|running| text(running.worker())),
         group: text(view.group.as_ref()),
+        label: text(view.label.as_ref()),
         parent: text(view.parent.as_ref()),
         cancel_requested: running.is_some_and(|running| running.stopping),
         ..TaskView::default()
@@ -95,6 +96,7 @@ pub(crate) fn finished(finished: &Finished) -> TaskView {
         ended_at: Some(At(finished.ended)),
         worker: text(finished.worker.as_ref()),
         group: text(finished.group.as_ref()),
+        label: text(finished.label.as_ref()),
         parent: text(finished.parent.as_ref()),
         ..TaskView::default()
     }

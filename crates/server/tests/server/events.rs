@@ -45,7 +45,8 @@ async fn the_stream_of_an_ended_task_has_its_end_and_a_lanes_stream_only_its_own
     assert_eq!(story[0].data["result"], "hi");
     let body = json!({"message": "yo", "session": "s"});
     server.post("/api/agents/b/chat", body).await;
-    let first = only_b.next().await.unwrap();
+    let (numbers, first) = (only_b.next().await.unwrap(), only_b.next().await.unwrap());
+    assert_eq!((numbers.name.as_str(), &numbers.data["lane"]), ("changed", &json!("agent:b")));
     assert!(first.name == "accepted" && first.data["lanes"][0] == "agent:b", "{first:?}");
     assert_eq!(server.get("/api/tasks/00000000-0000-0000-0000-000000000000/events").await.status, 404);
 }

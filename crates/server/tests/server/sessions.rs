@@ -179,7 +179,7 @@ async fn a_parked_message_can_be_resent_or_deleted() {
     let of = |key: &str, index: usize| format!("/api/sessions/{key}/messages/{}", ids[index]);
     assert_eq!(server.post(&format!("{}/resend", of("bob", 0)), json!({})).await.status, 404);
     let again = server.post(&format!("{}/resend", of("ann", 0)), json!({})).await;
-    assert_eq!((again.status, &again.json()["outcome"]), (202, &json!("started")));
+    assert_eq!((again.status, &again.json()["outcome"]), (202, &json!("queued")), "it waits for a worker");
     let turn = server.post("/api/claim", claim).await.json()["tasks"][0].clone();
     assert_eq!((&turn["id"], &turn["payload"]["text"]), (&again.json()["task_id"], &json!("hello")));
     let same = server.post("/api/sessions/ann/messages", body).await.json();
@@ -277,4 +277,57 @@ async fn a_waiting_message_is_promoted_and_a_pending_one_withdrawn() {
     assert_eq!(server.send("DELETE", &message(&one, ""), json!(null)).await.status, 204);
     assert_eq!(beat().await, json!(["two"]));
     assert_eq!(server.get(&message(&one, "")).await.json()["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn the_stats_of_a_session_count_its_own_calls() {
+    let handlers =
+        "queue {}\nhandler \"read\" { command = [\"true\"] }\nhandler \"bash\" { command = [\"false\"] }";
+    let server = serve(handlers).await;
+    let of_alpha = json!([{"tool": "read"}, {"tool": "read"}, {"tool": "bash"}]);
+    for (session, calls) in [("alpha", of_alpha), ("beta", json!([{"tool": "read"}]))] {
+        server.post("/api/tasks/batch", json!({"session": session, "calls": calls})).await;
+    }
+    for (session, completed, failed) in [("alpha", 2, 1), ("beta", 1, 0), ("gamma", 0, 0)] {
+        let lanes = server.get(&format!("/api/sessions/{session}/stats")).await.json()["lanes"].clone();
+        let counts = (&lanes["query"]["completed"], &lanes["execute"]["failed"]);
+        assert_eq!(counts, (&json!(completed), &json!(failed)), "{session}: {lanes}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_whose_turn_waits_is_queued() {
+    let server = serve("agent \"coder\" { echo = true }").await;
+    server.post("/api/lanes/agent:coder/pause", json!(null)).await;
+    let send = |session: &'static str| {
+        let message = json!({"agent": "coder", "text": "hello"});
+        let path = format!("/api/sessions/{session}/messages");
+        let server = &server;
+        async move { server.post(&path, message).await.json() }
+    };
+    let (first, second) = (send("a").await, send("b").await);
+    for (sent, position) in [(first, 1), (second, 2)] {
+        assert_eq!((&sent["outcome"], &sent["position"]), (&json!("queued"), &json!(position)));
+        assert!(sent["task_id"].is_string(), "{sent}");
+    }
+    server.post("/api/lanes/agent:coder/resume", json!(null)).await;
+    server.until_numbers((0, 0)).await;
+    assert_eq!(send("a").await["outcome"], "started");
+}
+
+#[tokio::test]
+async fn messages_are_redelivered_when_the_worker_of_their_turn_falls_silent() {
+    let server = serve("agent \"coder\" { external = true }").await;
+    server.post("/api/sessions/s/messages", json!({"agent": "coder", "text": "hello"})).await;
+    let claim = json!({"worker": "w", "lanes": ["agent:coder"], "wait_ms": 60_000, "lease_ms": 50});
+    for (attempt, redelivered) in [(1, false), (2, true)] {
+        let task = server.post("/api/claim", claim.clone()).await.json()["tasks"][0].clone();
+        let payload = &task["payload"];
+        let of_message = payload["messages"][0]["redelivered"] == json!(true);
+        assert_eq!(
+            (&task["attempt"], payload["redelivered"] == json!(true), of_message),
+            (&json!(attempt), redelivered, redelivered),
+            "{task}"
+        );
+    }
 }

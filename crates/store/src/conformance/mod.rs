@@ -141,6 +141,7 @@ fn finished(number: u128, ended: u64) -> Finished {
         tries: Vec::new(),
         caller: None,
         trace: None,
+        label: None,
         payload: None,
     }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use laneway_core::{
     Ageing, AlertLevel, BlobId, Block, Boost, BoostStrategy, CancelReason, DeadLetterRemoval, End, Event,
     Fence, Handler, Idempotency, LaneName, LaneSettings, Millis, Name, Order, Owner, Parent, Pattern, Period,
-    RateLimit, ReplicaId, Retry, RetryStrategy, Source, StopReason, Switch, TaskId, TaskSpec, Timestamp,
+    Priorities, RateLimit, ReplicaId, Retry, RetryStrategy, Source, StopReason, Switch, TaskId, TaskSpec,
+    Timestamp,
 };
 use laneway_seeded::Random;
 
@@ -163,6 +164,12 @@ impl Dice {
             max_queued: self.maybe(Dice::small),
             order: self.maybe(|dice| dice.pick(&[Order::Fair, Order::Fifo])),
             priority: self.switch(Dice::byte),
+            priorities: self.maybe(|dice| Priorities {
+                user: dice.byte(),
+                schedule: dice.byte(),
+                agent: dice.byte(),
+                background: dice.byte(),
+            }),
             weight: self.maybe(Dice::small),
             wait_timeout: self.switch(Dice::length),
             timeout: self.switch(Dice::length),
@@ -218,6 +225,7 @@ impl Dice {
             lease: self.maybe(Dice::length),
             caller: self.maybe(Dice::name),
             trace: self.maybe(Dice::text),
+            label: self.maybe(Dice::name),
         }
     }
 

@@ -36,6 +36,7 @@ impl Dice {
             by_channel: (0..self.number() % 3).map(|_| (self.text(), self.overrides())).collect(),
             policy: MessagePolicy { cap_max: self.small(), wait_max: self.length() },
             redeliver: self.byte().is_multiple_of(2),
+            attempts: self.byte(),
         }
     }
 
@@ -78,6 +79,8 @@ impl Dice {
             }),
             tries: self.byte(),
             turns: self.byte(),
+            retry_at: self.at(),
+            yields: self.byte().is_multiple_of(2),
             alone: self.byte().is_multiple_of(2),
             redelivered: self.byte().is_multiple_of(2),
             moved: self.byte().is_multiple_of(2),
@@ -104,7 +107,7 @@ impl Dice {
     pub(crate) fn session_event(&mut self) -> SessionEvent {
         let (turn, fence, message) = (self.task(), Fence(self.number()), self.message_id());
         let open = self.byte().is_multiple_of(2);
-        let change = match self.number() % 16 {
+        let change = match self.number() % 17 {
             0 => SessionDelta::Accepted { message: self.message(), way: self.way() },
             1 => SessionDelta::TurnBegan {
                 turn,
@@ -114,7 +117,13 @@ impl Dice {
             2 => SessionDelta::SteeringSet { turn, fence, open },
             3 => SessionDelta::Taken { turn, fence, messages: self.message_ids() },
             4 => SessionDelta::Returned { turn, messages: self.message_ids() },
-            5 => SessionDelta::Retrying { turn, at: self.at(), alone: open, redelivered: !open },
+            5 => SessionDelta::Retrying {
+                turn,
+                at: self.at(),
+                alone: open,
+                redelivered: !open,
+                yields: self.byte().is_multiple_of(2),
+            },
             6 => SessionDelta::Ended { message, end: self.message_end() },
             7 => SessionDelta::TurnOver { turn },
             8 => SessionDelta::Configured { queue: self.overrides() },
@@ -128,6 +137,7 @@ impl Dice {
                 reply: self.text(),
             },
             14 => SessionDelta::Promoted { message, turn },
+            15 => SessionDelta::GaveUp { turn },
             13 => SessionDelta::TakenUp { message, again: self.maybe(Dice::message_id) },
             _ => SessionDelta::SummaryDropped,
         };

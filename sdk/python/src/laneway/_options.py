@@ -17,7 +17,7 @@ class TurnOptions(TypedDict, total=False):
     """Options of a turn or a stateless task of an agent."""
 
     session: str
-    """The session. Default: the agent's own."""
+    """The session, whose turns run one after another. Default: none, so only the lanes of the agent limit such turns."""
     priority: PriorityRequest
     """0 to 9, or `user`, `schedule`, `agent`, `background`."""
     wait_timeout_ms: int
@@ -43,7 +43,7 @@ class TurnOptions(TypedDict, total=False):
     source_agent: str
     """The agent that sends the request."""
     parent: str
-    """The id of the parent, which lends its slots while it waits."""
+    """The id of the parent, which lends its slots while it waits. Default: the task of the worker's handler that asks."""
     detach: bool
     """The turn continues when this caller disconnects."""
     idempotency_key: str
@@ -119,6 +119,14 @@ class MessageOptions(TypedDict, total=False):
 class SlotOptions(TypedDict, total=False):
     """Options of a slot."""
 
+    id: str
+    """The id of the slot's task, a new UUID. With it, you can look at the slot and cancel it while it waits."""
+    label: str
+    """A name for people who look at the queue."""
+    source: str
+    """The source: `user`, `schedule`, `agent` or `background`. Default: the priority, if it is one of these."""
+    parent: str
+    """The id of the parent, which lends its slots. Default: the task of the worker's handler that asks."""
     session: str
     """The session, which runs one turn at a time."""
     wait_ms: int
@@ -169,7 +177,7 @@ class AgentOptions(LaneOptions, total=False):
 
 
 def split(how: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Splits the options of a turn into fields of the body and headers."""
+    """Splits the options of a turn or slot into fields of the body and headers."""
     body: dict[str, Any] = {}
     headers: dict[str, str] = {}
     for key, value in how.items():

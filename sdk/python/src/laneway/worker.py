@@ -19,6 +19,7 @@ from typing import Any, Awaitable, Callable, Mapping, Optional, Sequence, TypeVa
 from ._async.client import AsyncClient
 from ._async.transport import given, meaning, path_of
 from ._lease import LeaseClock, lease_length
+from ._running import running
 from .types import ClaimAnswer, ClaimedTask, HeartbeatAnswer
 from .errors import AttemptFailed, DoNotRetry, LanewayError, NotFound, StaleLease
 from .external import failure_instead
@@ -216,6 +217,7 @@ class Worker:
 
         run = TaskRun(task, steering, wake)
         traceparent.set(task.traceparent)
+        running.set((self._client.url, task.id))
         work = asyncio.ensure_future(self._call(handler, run))
         lost = False
         flushed = asyncio.Event()

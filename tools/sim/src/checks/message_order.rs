@@ -7,7 +7,7 @@ use laneway_core::{LaneName, MessageId, SessionDelta, SessionEvent, TaskId};
 /// What is known of the messages of all conversations.
 #[derive(Default)]
 pub(crate) struct MessageOrder {
-    /// Those that no turn has, by conversation and number.
+    /// Those that no turn has had, by conversation and number.
     waiting: BTreeMap<(LaneName, u64), MessageId>,
     /// The number of each that has not ended.
     numbers: BTreeMap<MessageId, u64>,
@@ -28,14 +28,10 @@ impl MessageOrder {
             }
             SessionDelta::TurnBegan { turn, messages, .. } => return self.begin(session, *turn, messages),
             SessionDelta::Taken { turn, messages, .. } => self.enter(session, *turn, messages),
-            SessionDelta::Retrying { turn, .. } => {
-                for message in self.turns.remove(turn).unwrap_or_default() {
-                    if let Some(number) = self.numbers.get(&message) {
-                        self.waiting.insert((session.clone(), *number), message);
-                    }
-                }
+            // While messages of a failed turn back off, others may pass them over.
+            SessionDelta::Retrying { turn, .. } | SessionDelta::TurnOver { turn } => {
+                drop(self.turns.remove(turn))
             }
-            SessionDelta::TurnOver { turn } => drop(self.turns.remove(turn)),
             _ => {}
         }
         None
@@ -94,7 +90,13 @@ mod tests {
             let messages = messages.iter().map(|number| MessageId(*number)).collect();
             let began = SessionDelta::TurnBegan { turn, messages, summary: None };
             last = talks.take(&SessionEvent { session: session.clone(), change: began });
-            let change = SessionDelta::Retrying { turn, at: Timestamp(0), alone: false, redelivered: false };
+            let change = SessionDelta::Retrying {
+                turn,
+                at: Timestamp(0),
+                alone: false,
+                redelivered: false,
+                yields: false,
+            };
             assert_eq!(talks.take(&SessionEvent { session: session.clone(), change }), None);
         }
         last
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn turns_take_messages_as_they_came() {
-        for turns in [&[&[1][..]][..], &[&[1, 2, 3]], &[&[1, 2], &[1]]] {
+        for turns in [&[&[1][..]][..], &[&[1, 2, 3]], &[&[1, 2], &[1]], &[&[1], &[2], &[1]]] {
             assert_eq!(shown(turns), None, "{turns:?}");
         }
     }
@@ -112,7 +114,7 @@ mod tests {
         for (turns, wrong) in [
             (&[&[2][..]][..], "passed over message 1"),
             (&[&[1, 3]], "passed over message 2"),
-            (&[&[1], &[2]], "passed over message 1"),
+            (&[&[1], &[3]], "passed over message 2"),
             (&[&[2, 1]], "in the order [2, 1]"),
         ] {
             assert!(shown(turns).is_some_and(|text| text.ends_with(wrong)), "{turns:?}: {:?}", shown(turns));

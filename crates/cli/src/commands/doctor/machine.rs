@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use laneway_config::{Config, Runner};
-use laneway_core::Switch;
 use laneway_store::Store;
 
 use super::findings::{Finding, odd, well, wrong};
@@ -75,7 +74,7 @@ pub(super) async fn clock(store: Option<&Arc<dyn Store>>) -> Finding {
     }
 }
 
-/// Checks that limits fit each other.
+/// Checks that the machine allows the configured connections.
 pub(super) fn limits(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     let needed = u64::from(config.server.connections_max) + SPARE_FILES;
@@ -98,24 +97,6 @@ pub(super) fn limits(config: &Config) -> Vec<Finding> {
                 "limits",
                 format!("{files} open files, {} connections", config.server.connections_max),
             ));
-        }
-    }
-    let limit_of = |lane: &laneway_config::Lane| match lane.settings.max_concurrency {
-        Some(Switch::On(limit)) => Some(limit),
-        _ => None,
-    };
-    let global = config.lanes.iter().find(|lane| lane.lanes.as_str() == "global").and_then(limit_of);
-    if let Some(global) = global {
-        for lane in &config.lanes {
-            if let Some(limit) = limit_of(lane).filter(|limit| *limit > global) {
-                let detail =
-                    format!("lane {} allows {limit} running tasks, but global only {global}", lane.lanes);
-                findings.push(odd(
-                    "limits",
-                    detail,
-                    "raise global (or LANEWAY_MAX_CONCURRENT_TASKS), or lower the lane",
-                ));
-            }
         }
     }
     findings

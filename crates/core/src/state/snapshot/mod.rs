@@ -116,6 +116,8 @@ struct SavedRare {
     caller: Option<Name>,
     #[serde(default)]
     trace: Option<Arc<str>>,
+    #[serde(default)]
+    label: Option<Name>,
 }
 
 impl Scheduler {
@@ -349,6 +351,7 @@ fn save_rare(task: &LiveTask) -> Option<SavedRare> {
         worker: rare.worker.clone(),
         lease: rare.lease,
         caller: rare.caller.clone(),
+        label: rare.label.clone(),
         trace: rare.trace.clone(),
     };
     // What only ties a task to others (its children, its followers) follows from them.
@@ -376,6 +379,7 @@ fn restore_rare(saved: &SavedRare) -> Rare {
         worker: saved.worker.clone(),
         lease: saved.lease,
         caller: saved.caller.clone(),
+        label: saved.label.clone(),
         trace: saved.trace.clone(),
         ..Rare::default()
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
-use laneway_core::TaskId;
+use laneway_core::{LaneName, TaskId};
 use laneway_engine::{Error, Filter, Since, TaskHandle};
 use laneway_protocol::{ClientEvent, Code, EventFrame, EventName, Scope};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::app::{App, Shared};
 use crate::events::sse::access_checks;
-use crate::events::stream::{EventStream, StreamEvent, of_all_replicas};
+use crate::events::stream::{EventStream, StreamEvent, lane_numbers, of_all_replicas};
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Query, decode};
@@ -66,10 +66,12 @@ pub(crate) async fn upgrade(
             socket,
             subscriptions: vec![first],
             is_first: true,
+            resumes: query.last_event_id.is_some(),
             runs: HashMap::new(),
             traceparent,
             has_access: true,
         };
+        client.tell_first_numbers().await;
         client.serve(stream).await;
         // The socket counts as in flight until it is closed.
         drop((in_flight, connection));
@@ -83,6 +85,8 @@ struct Client {
     subscriptions: Vec<Filter>,
     /// The client has not sent a `subscribe` frame.
     is_first: bool,
+    /// The client has seen earlier events.
+    resumes: bool,
     /// The client's own runs. They are cancelled with the socket, unless they are detached.
     runs: HashMap<TaskId, Run>,
     traceparent: Option<String>,
@@ -170,6 +174,27 @@ impl Client {
         self.close(close_code::AWAY, "the server is shutting down").await;
     }
 
+    /// Sends the numbers of the lane in the address, unless the client resumes.
+    async fn tell_first_numbers(&mut self) {
+        let lane = self.subscriptions.first().filter(|filter| filter.task.is_none());
+        let lane = lane.and_then(|filter| filter.lane.clone());
+        if let Some(lane) = lane.filter(|_| !self.resumes && self.caller.may(Scope::Read)) {
+            self.tell_numbers(lane).await;
+        }
+    }
+
+    /// Sends the numbers of a lane as an event. Later events come from a subscription that is older than these numbers.
+    async fn tell_numbers(&mut self, lane: LaneName) {
+        let now = self.app.now();
+        if lane.is_session() {
+            return;
+        }
+        // Without the store there are no numbers.
+        if let Ok(numbers) = self.app.handle.read(move |state| lane_numbers(state, &lane, now)).await {
+            self.frame(numbers.name().as_str(), numbers.data(), None).await;
+        }
+    }
+
     /// Sends an error for each run of the client that has not ended.
     async fn send_unfinished(&mut self) {
         for (task, run) in std::mem::take(&mut self.runs) {
@@ -254,7 +279,7 @@ impl Client {
             "message" => self.message(frame.data).await,
             "steer" => self.steer(frame.data).await,
             "cancel" => self.cancel(frame.data).await,
-            "subscribe" => self.subscribe(frame.data),
+            "subscribe" => self.subscribe(frame.data).await,
             _ => Err(ApiError::invalid("event must be one of submit, message, cancel, steer, subscribe")),
         };
         match done {

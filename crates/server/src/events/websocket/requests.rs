@@ -90,7 +90,8 @@ impl Client {
         Ok(Some(FrameAnswer::Progress(found)))
     }
 
-    pub(super) fn subscribe(&mut self, data: Value) -> ApiResult<Answer> {
+    /// Adds a subscription. That of a lane begins with the lane's numbers.
+    pub(super) async fn subscribe(&mut self, data: Value) -> ApiResult<Answer> {
         self.caller.check(Scope::Read)?;
         let filter = filter(text(&data, "lane"), text(&data, "session"), text(&data, "task"))?;
         if std::mem::take(&mut self.is_first) {
@@ -99,7 +100,11 @@ impl Client {
         if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
             return Err(ApiError::invalid(format!("a socket has at most {SUBSCRIPTIONS_MAX} subscriptions")));
         }
+        let lane = filter.lane.clone().filter(|_| filter.task.is_none());
         self.subscriptions.push(filter);
+        if let Some(lane) = lane {
+            self.tell_numbers(lane).await;
+        }
         Ok(None)
     }
 }

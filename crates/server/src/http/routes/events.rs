@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use laneway_core::LaneName;
-use laneway_engine::{Filter, Since};
+use laneway_engine::Filter;
 use laneway_protocol::ClientEvent;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -54,7 +54,8 @@ pub(crate) fn filter(lane: Option<&str>, session: Option<&str>, task: Option<&st
     Ok(Filter { task, lane, ..Filter::default().news() })
 }
 
-/// All events, or those that match. Resumes after `Last-Event-ID`.
+/// All events, or those that match. Resumes after `Last-Event-ID`. Otherwise the events of a lane begin with its numbers, as an
+/// event `changed`.
 #[utoipa::path(
     get, path = "/api/events", tag = "events",
     params(EventsQuery, ("last-event-id" = Option<String>, Header, description = "resumes after this event")),
@@ -67,8 +68,12 @@ pub(crate) async fn events(
 ) -> ApiResult<Response> {
     let filter = query.filter()?;
     let last = header_text(&headers, &LAST_EVENT_ID)?.or(query.last_event_id.as_deref());
+    let Some(last) = last else {
+        let (numbers, subscription) = app.lane_snapshot(filter).await;
+        let stream = EventStream::new(Arc::clone(&app), subscription);
+        return Ok(numbers.into_iter().fold(stream, EventStream::of_lane).into_response());
+    };
     let hub = app.handle.hub();
-    let subscription =
-        hub.subscribe(of_all_replicas(filter), last.map_or(Since::Now, |last| hub.since(last)));
+    let subscription = hub.subscribe(of_all_replicas(filter), hub.since(last));
     Ok(EventStream::new(Arc::clone(&app), subscription).into_response())
 }

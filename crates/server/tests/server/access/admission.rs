@@ -189,6 +189,15 @@ async fn a_waiting_caller_gets_its_position_until_the_start() {
     let now = json!({"message": "now or never", "session": "d", "wait_timeout_ms": 0});
     let refused = server.post("/api/agents/coder/chat", now).await;
     assert_eq!(refused.status, 429);
+    for (field, value) in [
+        ("error", json!("Agent is busy")),
+        ("reason", json!("BUSY")),
+        ("lane", json!("agent:coder")),
+        ("running", json!(1)),
+        ("queue_length", json!(2)),
+    ] {
+        assert_eq!(refused.json()[field], value, "{field}");
+    }
     let queue = server.get("/api/agents/coder/queue").await.json();
     assert_eq!(refused.json()["current_task_id"], queue["current_execution"]["id"]);
     assert!(
@@ -223,7 +232,64 @@ async fn the_answer_describes_the_execution() {
     assert_eq!(answer.header("x-laneway-task-id"), execution["id"].as_str().unwrap());
     let task = server.get(&format!("/api/tasks/{}", execution["id"].as_str().unwrap())).await.json();
     assert_eq!((&task["status"], &task["result"]), (&json!("completed"), &json!("answer to hi")));
-    assert_eq!(task["lanes"], json!(["agent:coder", "session:agent:coder"]));
+    assert_eq!(task["lanes"], json!(["agent:coder"]));
+}
+
+#[tokio::test]
+async fn turns_without_a_session_run_together_up_to_the_limit_of_the_agent() {
+    let gate = Gate::open().await;
+    let example = include_str!("../../../../../examples/browser-agent.hcl");
+    let server = serve(&example.replace("http://127.0.0.1:9000/api/chat", &gate.url)).await;
+    let chat = || {
+        let body = json!({"message": "look"});
+        server.send_with("POST", "/api/agents/browser/chat", body, &[("prefer", "respond-async")])
+    };
+    for _ in 0..3 {
+        assert_eq!(chat().await.status, 202);
+        gate.arrival().await;
+    }
+    let refused = chat().await;
+    assert_eq!((refused.status, server.numbers().await), (429, (3, 0)));
+    for (field, value) in
+        [("lane", json!("agent:browser")), ("running", json!(3)), ("max_concurrency", json!(3))]
+    {
+        assert_eq!(refused.json()[field], value, "{field}");
+    }
+    gate.let_go(3);
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_lane_that_refused_with_its_own_numbers() {
+    let gate = Gate::open().await;
+    let agent = format!(
+        "lane \"main\" {{\nmax_concurrency = 1\nmax_queued = 1\n}}\n\
+         agent \"coder\" {{\nurl = \"{}\"\nmax_concurrency = 3\nmax_queued = 5\n}}",
+        gate.url
+    );
+    let server = serve(&agent).await;
+    for session in ["a", "b"] {
+        assert_eq!(async_chat(&server, session).await.status, 202);
+    }
+    let refused = async_chat(&server, "c").await.json();
+    assert_eq!(
+        (&refused["lane"], &refused["running"], &refused["queue_length"], &refused["error"]),
+        (&json!("main"), &json!(1), &json!(1), &json!("At capacity"))
+    );
+    let detail = "lane main is full: 1/1 running, 1/1 waiting; come back in 5 s";
+    assert_eq!((&refused["detail"], &refused["agent"]), (&json!(detail), &json!("coder")));
+    gate.let_go(2);
+
+    // Here the line of the agent has no room, although it has a free slot: the session is busy.
+    let agent =
+        format!("agent \"coder\" {{\nurl = \"{}\"\nmax_concurrency = 3\nmax_queued = 0\n}}", gate.url);
+    let server = serve(&agent).await;
+    assert_eq!(async_chat(&server, "a").await.status, 202);
+    let refused = async_chat(&server, "a").await.json();
+    assert_eq!(
+        (&refused["lane"], &refused["running"], &refused["max_concurrency"], &refused["blocked_by"]),
+        (&json!("agent:coder"), &json!(1), &json!(3), &json!("session:a"))
+    );
+    gate.let_go(1);
 }
 
 #[tokio::test]

@@ -82,6 +82,34 @@ async fn only_a_task_its_owner_and_its_agent_may_name_it_as_parent() {
 }
 
 #[tokio::test]
+async fn a_worker_may_name_a_task_that_is_claimed_as_parent() {
+    let gate = Gate::open().await;
+    let submit = json!(["submit", "read"]);
+    let whose = [
+        ("root", json!(["admin"])),
+        ("ann", submit.clone()),
+        ("bob", submit),
+        ("w", json!(["submit", "worker"])),
+    ];
+    let (mut server, _dir, tokens) = with_tokens(&gate, &whose).await;
+    let task = json!({"kind": "work", "lanes": ["external"]});
+    let task = server.post_as(&tokens[1], "/api/tasks", task).await.json()["id"].as_str().unwrap().to_owned();
+    let parent = ("x-laneway-parent", task.as_str());
+    let slot = json!({"lanes": ["main"]});
+    let early = server.post_with(&tokens[3], "/api/slots", slot.clone(), &[parent]).await;
+    assert_eq!(early.status, 403, "not claimed: {early:?}");
+    let claim = json!({"worker": "w", "lanes": ["external"]});
+    assert_eq!(server.post_as(&tokens[3], "/api/claim", claim).await.json()["tasks"][0]["id"], json!(task));
+    for (token, status) in [(2, 403), (3, 200)] {
+        let answer = server.post_with(&tokens[token], "/api/slots", slot.clone(), &[parent]).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+    }
+    let batch = json!({"session": "s", "calls": [{"tool": "read"}]});
+    let refused = server.post_with(&tokens[2], "/api/tasks/batch", batch, &[parent]).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+}
+
+#[tokio::test]
 async fn other_users_cannot_stop_a_turn_and_the_audit_log_names_the_actor() {
     let gate = Gate::open().await;
     let submit = json!(["submit", "read"]);

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, AsyncGenerator, Generator, Mapping
 
 from .._options import AgentOptions, TurnOptions, split
+from .._running import as_child
 from ..types import AcceptedTurn, AgentView, ChatAnswer, ClearedQueue, QueueView, ReleasedQueue
 from ..events import Event
 from .transport import AsyncTransport, path_of
@@ -58,6 +59,7 @@ class AsyncAgent:
 
     def _turn(self, form: str, message: str, how: Mapping[str, Any]) -> AsyncTurn:
         body, headers = split(how)
+        headers = {**as_child(self._transport.urls), **headers}
         return AsyncTurn(self._transport, path_of("agents", self.name, form), {"message": message, **body}, headers)
 
     # async only

@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, AsyncGenerator, Mapping, Optional, Sequence, Union
 
 from .._names import session_lane
-from .._options import SlotOptions, TaskOptions
+from .._options import SlotOptions, TaskOptions, split
+from .._running import as_child
 from ..types import (
     AcceptedTask,
     AgentView,
@@ -123,13 +124,15 @@ class AsyncClient:
         """All workers with claimed tasks."""
         return self.transport.pages(WorkerView, path_of("workers"))
 
-    async def status(self) -> StatusView:
-        """The numbers of running and waiting tasks."""
-        return await self.transport.read(StatusView, "GET", path_of("status"))
+    async def status(self, *, lane: Optional[str] = None) -> StatusView:
+        """The numbers of running and waiting tasks of a lane. Default: of all tasks."""
+        return await self.transport.read(StatusView, "GET", path_of("status"), query=given(lane=lane))
 
     def slot(self, lanes: Sequence[str], **how: Unpack[SlotOptions]) -> AsyncSlot:
-        """A slot in each of the lanes, which guards the caller's own code."""
-        return AsyncSlot(self.transport, self.leases, {"lanes": list(lanes), **how})
+        """A slot in each of the lanes, which guards the caller's own code. In a worker's handler it is a child of the task."""
+        body, headers = split(how)
+        headers = {**as_child(self.transport.urls), **headers}
+        return AsyncSlot(self.transport, self.leases, {"lanes": list(lanes), **body}, headers)
 
     # Tasks
 
@@ -142,17 +145,27 @@ class AsyncClient:
         idempotency_key: Optional[str] = None,
         **how: Unpack[TaskOptions],
     ) -> AcceptedTask:
-        """Submits a task without waiting for its end. A repeated idempotency key submits nothing."""
+        """Submits a task without waiting for its end. A repeated idempotency key submits nothing.
+
+        In a worker's handler the new task is a detached child of the handler's task. Pass `parent` to wait for it: then it
+        borrows the slots of that task, and ends with it.
+        """
         body = {"kind": kind, "payload": payload, "lanes": list(lanes), **how}
-        headers = given(**{"idempotency-key": idempotency_key})
+        child = as_child(self.transport.urls)
+        headers = given(**{"idempotency-key": idempotency_key, **child, "x-detach": "true" if child else None})
         return await self.transport.read(AcceptedTask, "POST", path_of("tasks"), body=body, headers=headers)
 
     async def batch(
-        self, session: str, calls: Sequence[BatchCall], *, group: Optional[str] = None
+        self, session: str, calls: Sequence[BatchCall], *, group: Optional[str] = None, parent: Optional[str] = None
     ) -> BatchAnswer:
-        """Runs the tool calls of one model turn: reads together, others one after another. Results are in the order of the calls."""
+        """Runs the tool calls of one model turn: reads together, others one after another. Results are in the order of the calls.
+
+        The calls are children of `parent`. Default: the task of the worker's handler that makes the call.
+        """
         body = given(session=session, calls=list(calls), group=group)
-        return await self.transport.read(BatchAnswer, "POST", path_of("tasks", "batch"), body=body, waits=True)
+        headers = {**as_child(self.transport.urls), **given(**{"x-laneway-parent": parent})}
+        path = path_of("tasks", "batch")
+        return await self.transport.read(BatchAnswer, "POST", path, body=body, headers=headers, waits=True)
 
     async def task(self, task: str) -> TaskView:
         """A task, live or ended."""

@@ -20,17 +20,24 @@ class AsyncSlot:
     block and raises `LeaseLost`. Leaving the block always gives the slot back. Each block needs its own slot.
     """
 
-    def __init__(self, transport: AsyncTransport, leases: AsyncLeases, request: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        transport: AsyncTransport,
+        leases: AsyncLeases,
+        request: Mapping[str, Any],
+        headers: Mapping[str, str],
+    ) -> None:
         self._transport = transport
         self._leases = leases
         self._request = request
+        self._headers = headers
         self._entered = False
         self._lost: Optional[str] = None
         self._block: Optional[asyncio.Task[Any]] = None
         self._cancelled_before = 0
         self._clock = LeaseClock(0.0)
-        self.id = ""
-        """The id of the slot's task."""
+        self.id: str = request.get("id", "")
+        """The id of the slot's task. Before the grant it is known only if the caller chose it."""
         self.fence = 0
         """The fence, which grows with each grant. Pass it to systems that must reject an older owner."""
 
@@ -40,7 +47,9 @@ class AsyncSlot:
         self._entered = True
         try:
             request = {"worker": self._leases.worker, **self._request}
-            response = await self._transport.send("POST", path_of("slots"), body=request, waits=True)
+            response = await self._transport.send(
+                "POST", path_of("slots"), body=request, headers=self._headers, waits=True
+            )
             slot = meaning(SlotAnswer, response)
         except BaseException:
             self._entered = False

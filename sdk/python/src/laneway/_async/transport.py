@@ -83,6 +83,11 @@ class AsyncTransport:
         return httpx2.AsyncClient(headers=self._headers, transport=carrier, timeout=self._timeout)
 
     @property
+    def urls(self) -> Sequence[str]:
+        """All addresses."""
+        return self._addresses
+
+    @property
     def url(self) -> str:
         """The address in use."""
         return self._addresses[self._current]

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generator, Mapping
 
 from .._options import AgentOptions, TurnOptions, split
+from .._running import as_child
 from ..types import AcceptedTurn, AgentView, ChatAnswer, ClearedQueue, QueueView, ReleasedQueue
 from ..events import Event
 from .transport import Transport, path_of
@@ -52,6 +53,7 @@ class Agent:
 
     def _turn(self, form: str, message: str, how: Mapping[str, Any]) -> Turn:
         body, headers = split(how)
+        headers = {**as_child(self._transport.urls), **headers}
         return Turn(self._transport, path_of("agents", self.name, form), {"message": message, **body}, headers)
 
     def chat(self, message: str, **how: Unpack[TurnOptions]) -> ChatAnswer:

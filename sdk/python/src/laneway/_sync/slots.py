@@ -20,15 +20,22 @@ class Slot:
     Leaving the block always gives the slot back. Each block needs its own slot.
     """
 
-    def __init__(self, transport: Transport, leases: Leases, request: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        leases: Leases,
+        request: Mapping[str, Any],
+        headers: Mapping[str, str],
+    ) -> None:
         self._transport = transport
         self._leases = leases
         self._request = request
+        self._headers = headers
         self._entered = False
         self._lost: Optional[str] = None
         self._clock: Optional[LeaseClock] = None
-        self.id = ""
-        """The id of the slot's task."""
+        self.id: str = request.get("id", "")
+        """The id of the slot's task. Before the grant it is known only if the caller chose it."""
         self.fence = 0
         """The fence, which grows with each grant. Pass it to systems that must reject an older owner."""
 
@@ -50,7 +57,9 @@ class Slot:
         self._entered = True
         try:
             request = {"worker": self._leases.worker, **self._request}
-            response = self._transport.send("POST", path_of("slots"), body=request, waits=True)
+            response = self._transport.send(
+                "POST", path_of("slots"), body=request, headers=self._headers, waits=True
+            )
             slot = meaning(SlotAnswer, response)
         except BaseException:
             self._entered = False

@@ -8,26 +8,42 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use laneway_core::LaneName;
 use laneway_protocol::{ConfigValue, ConfigView, Health, Readiness, StatusView};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
 use crate::http::error::{ApiJson, ApiResult};
+use crate::http::extract::Query;
+use crate::service::parse;
 
-/// The lane `global`: running tasks, waiting tasks, and the limit.
-async fn global_lane(app: &App) -> ApiResult<(u32, u32, Option<u32>)> {
-    let look = |lanes: &laneway_core::Scheduler| {
-        let global = LaneName::global();
-        match lanes.lane(&global) {
-            Some(lane) => (lane.running, lane.waiting + lane.retrying, lane.settings.max_concurrency),
-            None => (0, 0, lanes.settings_for(&global).max_concurrency),
-        }
+/// A lane: running tasks, waiting tasks, and the limit.
+async fn numbers(app: &App, lane: LaneName) -> ApiResult<(u32, u32, Option<u32>)> {
+    let look = move |lanes: &laneway_core::Scheduler| match lanes.lane(&lane) {
+        Some(lane) => (lane.running, lane.waiting + lane.retrying, lane.settings.max_concurrency),
+        None => (0, 0, lanes.settings_for(&lane).max_concurrency),
     };
     Ok(app.handle.read(look).await?)
 }
 
-/// The state of the server, in numbers and in one line.
-#[utoipa::path(get, path = "/api/status", tag = "lanes", responses((status = 200, body = StatusView)))]
-pub(crate) async fn status(State(app): Shared) -> ApiJson<StatusView> {
-    let (running, waiting, max_concurrent) = global_lane(&app).await?;
+async fn global_lane(app: &App) -> ApiResult<(u32, u32, Option<u32>)> {
+    numbers(app, LaneName::global()).await
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StatusQuery {
+    /// The lane of the numbers and the line. Default: `global`, which all tasks need.
+    lane: Option<String>,
+}
+
+/// The state of the server or of one lane, in numbers and in one line.
+#[utoipa::path(
+    get, path = "/api/status", tag = "lanes", params(StatusQuery), responses((status = 200, body = StatusView))
+)]
+pub(crate) async fn status(State(app): Shared, Query(query): Query<StatusQuery>) -> ApiJson<StatusView> {
+    let lane = query.lane.map(parse::lane).transpose()?.unwrap_or_else(LaneName::global);
+    let (running, waiting, max_concurrent) = numbers(&app, lane).await?;
     let dead_letters = app.handle.read(|lanes| lanes.dead_letters().count() as u64).await?;
     let limit = max_concurrent.map_or("∞".to_owned(), |limit| limit.to_string());
     let line = match waiting {

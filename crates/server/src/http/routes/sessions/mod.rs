@@ -2,6 +2,7 @@
 
 pub(crate) mod messages;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -9,10 +10,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use laneway_core::{
-    EffectiveQueue, Handler, LaneName, Message as Waiting, MessageId, Millis, Origin, ParkedMessage,
+    EffectiveQueue, End, Handler, LaneName, Message as Waiting, MessageId, Millis, Origin, ParkedMessage,
     QueueOverrides, Scheduler, SessionView, TaskId, ToolLane, TurnView,
 };
-use laneway_engine::{Filter, Since};
+use laneway_engine::{Filter, HistoryFilter, Since};
 use laneway_protocol::{
     At, CancelManyAnswer, ClientEvent, CurrentTurn, MessageView, Page, SessionChange, SessionSetting,
     SessionSettings, SessionStats, SessionSummary, ToolLaneStats, handler_word,
@@ -167,14 +168,13 @@ pub(crate) async fn stats(State(app): Shared, Path(key): Path<String>) -> ApiJso
             LaneName::tool(&key, lane).map_err(|error| ApiError::invalid(format!("session: {error}")))?;
         names.push((lane.as_str(), name));
     }
+    let ended = ended_calls(&app, &key).await?;
     let look = move |lanes: &Scheduler| {
         let settings = Some(settings(&lanes.queue_for(&key, None)));
         let mut stats = SessionStats { settings, ..SessionStats::default() };
         for (word, name) in names {
             let lane_settings = lanes.settings_for(&name);
-            let label = lanes.lane(&name).map(|view| view.label.to_owned());
-            let label = label.unwrap_or_else(|| format!("session:*/{word}"));
-            let seen = lanes.stats().find(|(known, _)| *known == label).map(|(_, stats)| stats);
+            let (completed, failed) = ended.get(&name).copied().unwrap_or_default();
             let (active, pending) = lanes.lane(&name).map_or((0, 0), |view| (view.running, view.waiting));
             let is_external = lane_settings.handler == Handler::External;
             stats.total_active += active;
@@ -183,8 +183,8 @@ pub(crate) async fn stats(State(app): Shared, Path(key): Path<String>) -> ApiJso
             let lane = ToolLaneStats {
                 pending,
                 active,
-                completed: seen.map_or(0, |seen| seen.completed),
-                failed: seen.map_or(0, |seen| seen.failed),
+                completed,
+                failed,
                 max_concurrency: lane_settings.max_concurrency,
                 handler_mode: handler_word(lane_settings.handler).to_owned(),
             };
@@ -193,6 +193,28 @@ pub(crate) async fn stats(State(app): Shared, Path(key): Path<String>) -> ApiJso
         stats
     };
     Ok(Json(app.handle.read(look).await?))
+}
+
+/// How many tasks of a session have completed and failed in each home lane, as far as the history goes.
+async fn ended_calls(app: &App, key: &str) -> ApiResult<BTreeMap<LaneName, (u64, u64)>> {
+    let mut counts: BTreeMap<LaneName, (u64, u64)> = BTreeMap::new();
+    let mut filter = HistoryFilter { session: Some(key.to_owned()), max: 1000, ..HistoryFilter::default() };
+    loop {
+        let page = app.handle.history(filter.clone()).await?;
+        for finished in page.items {
+            let Some(home) = finished.lanes.into_iter().next() else { continue };
+            let (completed, failed) = counts.entry(home).or_default();
+            match finished.end {
+                End::Completed => *completed += 1,
+                End::Failed { .. } | End::TimedOut | End::Lost => *failed += 1,
+                End::Cancelled { .. } | End::Expired | End::WaitTimeout => {}
+            }
+        }
+        filter.after = page.next;
+        if filter.after.is_none() {
+            return Ok(counts);
+        }
+    }
 }
 
 /// Changes how the messages of a session are queued. Settings that the body leaves out stay.

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use laneway_core::{CancelReason, End, Name};
 use laneway_engine::{Error, GroupCounts, RunError, ToolCalls, ToolResult, ToolUse};
 use laneway_protocol::{BatchAnswer, BatchRequest, BatchResult, Code, GroupView, Problem};
@@ -11,8 +10,9 @@ use laneway_store::Durability;
 use crate::app::{App, Shared};
 use crate::http::error::{ApiError, ApiJson};
 use crate::http::extract::{Body, Path};
-use crate::service::submission::{check_draining, token_lane};
-use crate::service::{parse, request_options};
+use crate::service::parse;
+use crate::service::request_options::RequestOptions;
+use crate::service::submission::{check_draining, check_parent, token_lane};
 
 /// The tasks of a group.
 #[utoipa::path(
@@ -32,24 +32,29 @@ pub(crate) async fn group(State(app): Shared, Path(group): Path<String>) -> ApiJ
 /// Takes no Idempotency-Key.
 #[utoipa::path(
     post, path = "/api/tasks/batch", tag = "tasks", request_body = BatchRequest,
+    params(("x-laneway-parent" = Option<String>, Header, description = "the running task that sends the request and waits")),
     responses((status = 200, body = BatchAnswer))
 )]
 pub(crate) async fn batch(
     State(app): Shared,
     caller: crate::http::auth::Caller,
-    headers: HeaderMap,
+    options: RequestOptions,
     Body(request): Body<BatchRequest>,
 ) -> ApiJson<BatchAnswer> {
-    if headers.contains_key(request_options::KEY) {
+    if options.key.is_some() {
         return Err(ApiError::invalid(
             "a batch takes no Idempotency-Key: its tools would run again; submit each as a task with a key",
         ));
     }
     check_draining(&app)?;
+    if let Some(parent) = options.parent {
+        check_parent(&app, &caller, parent).await?;
+    }
     if request.session.is_empty() {
         return Err(ApiError::invalid("session must not be empty"));
     }
-    let mut tools = app.handle.tools(request.session).asked_by(caller.token_name(), None);
+    let tools = app.handle.tools(request.session).asked_by(caller.token_name(), None);
+    let mut tools = tools.child_of(options.parent);
     if let Some(configured) = &app.config().tools {
         for (tool, lane) in &configured.tools {
             tools = tools.tool(tool, *lane);

@@ -120,7 +120,7 @@ pub(crate) async fn change(
     Body(change): Body<TaskChange>,
 ) -> ApiJson<TaskView> {
     let task = task_id(&id)?;
-    let priority = parse::level(Some(&change.priority))?.unwrap_or_default();
+    let priority = parse::level(&app, Some(&change.priority)).await?.unwrap_or_default();
     service::check_owner(&app, &caller, task).await?;
     app.handle.reprioritise(task, priority).await?;
     Ok(Json(service::view(&app, task).await?))

@@ -13,22 +13,25 @@ use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
 use crate::net::write_timeout::Peer;
+use crate::service::request_options::RequestOptions;
 use crate::service::slots;
 
 /// Takes a slot in each lane, for code that the caller runs itself. A heartbeat renews the lease; completing the task or
 /// deleting the slot returns it.
 #[utoipa::path(
     post, path = "/api/slots", tag = "tasks", request_body = SlotRequest,
+    params(("x-laneway-parent" = Option<String>, Header, description = "the running task that sends the request")),
     responses((status = 200, body = SlotAnswer))
 )]
 pub(crate) async fn take(
     State(app): Shared,
     caller: Caller,
+    options: RequestOptions,
     peer: Option<Extension<Peer>>,
     Body(request): Body<SlotRequest>,
 ) -> ApiJson<SlotAnswer> {
     let has_left = || peer.as_ref().is_some_and(|Extension(peer)| peer.has_left());
-    Ok(Json(slots::take(&app, &caller, request, has_left).await?))
+    Ok(Json(slots::take(&app, &caller, &options, request, has_left).await?))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
