@@ -28,7 +28,7 @@ test("fifty chats interrupt their turns: never two at once, and no stale answer"
       inside.set(chat, inside.get(chat)! - 1);
       return `answer to ${text}`;
     },
-    { concurrency: CHATS, leaseMs: 1500, pollMs: 500, log: () => undefined },
+    { concurrency: CHATS, pollMs: 500, log: () => undefined },
   );
   const running = worker.run();
 

@@ -21,7 +21,7 @@ use tokio::net::UdpSocket;
 /// Turns of each agent; each is steered once and interrupted once.
 const TURNS: usize = 40;
 const MOST: Duration = Duration::from_millis(250);
-/// Something that takes this long will not happen any more.
+/// Something that takes this long will not happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 const AGENTS: [&str; 4] = ["rust", "python", "typescript", "jsonl"];
 

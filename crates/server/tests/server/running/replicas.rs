@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use laneway_core::{Block, Event, LaneSettings, Pattern, Timestamp};
 use laneway_store::testing::in_format;
-use laneway_store::{BATCH_FORMAT, Batch, BatchId, Entry, ErrorKind, Log, Record, Store};
+use laneway_store::{BATCH_FORMAT, Batch, BatchId, Entry, ErrorKind, Log, OLDEST_FORMAT, Record, Store};
 use laneway_store_redis::RedisStore;
 use laneway_test_services::{Redis, Signal};
 use serde_json::{Value, json};
@@ -138,14 +138,14 @@ async fn a_server_works_with_an_older_program_and_stops_at_a_batch_of_a_newer_on
     let server = server_on(&redis, config).await;
     let log = Log::new(Arc::new(RedisStore::open(&redis.url()).await.unwrap()));
     for number in 1..=5_u128 {
-        append_in(&log, BATCH_FORMAT - 1, number, &number.to_string()).await;
+        append_in(&log, OLDEST_FORMAT, number, &number.to_string()).await;
         assert_eq!(server.get("/api/lanes/work").await.json()["max_concurrency"], json!(number));
         let before = log.store().head().await.unwrap();
         let told = server.post("/api/agents/echo/chat", json!({ "message": "hello" })).await;
         assert_eq!(told.status, 200, "{told:?}");
         assert!(
             log.store().head().await.unwrap().version > before.version,
-            "it appends after an older batch"
+            "it appends after a batch in the oldest format"
         );
     }
     // Another server reads the batches of both.
