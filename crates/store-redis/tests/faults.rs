@@ -340,6 +340,7 @@ fn finished() -> laneway_store::Finished {
         tries: vec![],
         caller: None,
         trace: None,
+        label: None,
         payload: None,
     }
 }

@@ -85,6 +85,7 @@ fn finished(task: u128) -> Finished {
         tries: Vec::new(),
         caller: None,
         trace: None,
+        label: None,
         payload: None,
     }
 }

@@ -177,6 +177,7 @@ impl Inbox {
 }
 
 /// What a caller sends and may wait with.
+#[expect(clippy::large_enum_variant, reason = "most calls are requests")]
 pub(crate) enum Call {
     Request(Request),
     Query(Query),
