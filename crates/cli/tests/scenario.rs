@@ -27,14 +27,14 @@ fn the_tour_needs_no_arguments_and_has_no_colour_when_piped() {
 
 #[test]
 fn a_script_is_shown_as_a_timeline() {
-    let script = "0 submit a main\n0 say Done.\n12s finish a\n12s finish a";
+    let script = "0 submit a main\n0 say Done.\n9s finish a\n9s finish a";
     let output = laneway(&["scenario", "-"], script);
     let expected = [
         " 0.000 s  queued a in main",
-        "          granted a #1 until 30000",
+        "          granted a #1 until 10000",
         "",
         "Done.",
-        "12.000 s  completed a",
+        " 9.000 s  completed a",
         "          rejected: lease #1 on a is stale",
     ];
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().collect::<Vec<_>>(), expected);

@@ -62,7 +62,7 @@ fn what_the_scheduler_refuses_is_part_of_the_play() {
 fn the_clock_stops_wherever_the_scheduler_wants_to_be_woken() {
     let lines = played("0 lane main max_concurrency=1\n0 submit a,b main wait_timeout=1500ms\n1h tick");
     let told =
-        ["1500 wait timeout b", "30000 dead letter a after 1 attempt: the lease lapsed", "30000 lost a"];
+        ["1500 wait timeout b", "10000 dead letter a after 1 attempt: the lease lapsed", "10000 lost a"];
     assert_eq!(lines[lines.len() - 3..], told);
 }
 

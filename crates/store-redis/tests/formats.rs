@@ -7,7 +7,8 @@ use std::sync::Arc;
 use laneway_core::{Block, Event, LaneSettings, Pattern, Scheduler, Timestamp};
 use laneway_store::testing::in_format;
 use laneway_store::{
-    Append, BATCH_FORMAT, Batch, BatchId, Damage, Entry, ErrorKind, Head, Log, Record, StoreError, Version,
+    Append, BATCH_FORMAT, Batch, BatchId, Damage, Entry, ErrorKind, Head, Log, OLDEST_FORMAT, Record,
+    StoreError, Version,
 };
 use laneway_store_redis::RedisStore;
 use laneway_test_services::Redis;
@@ -39,9 +40,9 @@ async fn what_an_older_program_appends_between_ours_is_read_and_built_upon() {
     for number in (1..=10).step_by(2) {
         head = ours.append(head, &Entry::of(batch(number))).await.unwrap();
         // It raced with us for this version, and lost.
-        let late = older.store().append(sealed_in(&older, BATCH_FORMAT - 1, Head::EMPTY, 99)).await;
+        let late = older.store().append(sealed_in(&older, OLDEST_FORMAT, Head::EMPTY, 99)).await;
         assert_eq!(late.err().map(|error| error.kind()), Some(ErrorKind::Conflict));
-        let append = sealed_in(&older, BATCH_FORMAT - 1, head, number + 1);
+        let append = sealed_in(&older, OLDEST_FORMAT, head, number + 1);
         head = older.store().append(append).await.unwrap();
     }
     let mut lanes = Scheduler::new(0);

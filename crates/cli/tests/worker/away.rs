@@ -1,6 +1,6 @@
 //! Workers while the server is away, and workers that stop.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -87,11 +87,15 @@ fn a_worker_waits_longer_after_each_failed_claim() {
     std::fs::write(&file, HELD).unwrap();
     let _worker = worker_with(dir.path(), &address, "w", &file);
     let mut asked = Vec::new();
-    // Accept each connection and close it at once.
+    // Read each request and close its connection at once.
     while asked.len() < 6 {
-        let connection = listener.accept().unwrap();
-        // The worker's pause begins when the connection is closed.
-        asked.push(Instant::now());
+        let (connection, _) = listener.accept().unwrap();
+        let mut request = String::new();
+        BufReader::new(&connection).read_line(&mut request).unwrap();
+        // The worker's pause begins when the connection is closed. Its stream of events is opened again independently.
+        if request.contains("/api/claim") {
+            asked.push(Instant::now());
+        }
         drop(connection);
     }
     let gaps: Vec<Duration> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();

@@ -222,7 +222,7 @@ fn every_message_has_one_end_in_order() {
         ("retrying", 200),
         ("redelivered", 50),
         ("moved", 20),
-        ("hastened", 20),
+        ("hastened", 10),
         ("promoted", 5),
         ("restart", 200),
         ("directive again", 10),

@@ -63,7 +63,7 @@ const CASES: &[Case] = &[
         "o1 m1 o2 m2 o3 m3 o4 m4" => "o1 m1 m2 m3 m4 o2 o3 o4"),
     case!("wait_timeout", ONE, "wait_timeout = \"2m\"", Look::Waiting("main"), "never" => "WaitTimeout at 120000"),
     case!("timeout", PLAIN, "timeout = \"2m\"", Look::Long("main"), "never" => "TimedOut at 121000"),
-    case!("lease", WORKERS, "lease = \"5s\"", Look::Lease("main"), "30000 ms" => "5000 ms"),
+    case!("lease", WORKERS, "lease = \"5s\"", Look::Lease("main"), "10000 ms" => "5000 ms"),
     case!("max_redelivery", WORKERS, "max_redelivery = 1", Look::Silence("main"),
         "again again again Failed" => "again Failed"),
     case!("retry", PLAIN, "retry = \"fixed\"", Look::Attempts("main"), "0" => "0 1000 2000 3000"),

@@ -224,7 +224,7 @@ fn read(lanes: &Scheduler) -> LaneReading {
 
 #[cfg(test)]
 mod tests {
-    use laneway_core::{Command, Millis, Name, Outcome, TaskId, TaskSpec};
+    use laneway_core::{Block, Command, LaneSettings, Millis, Name, Outcome, Pattern, TaskId, TaskSpec};
 
     use super::*;
 
@@ -240,7 +240,12 @@ mod tests {
     impl Work {
         fn new() -> Work {
             let (charts, rejections) = (Charts::default(), RejectionCounts::default());
-            Work { lanes: Scheduler::new(7), now: 1_000_000, next: 1, charts, rejections }
+            let mut work = Work { lanes: Scheduler::new(7), now: 1_000_000, next: 1, charts, rejections };
+            // Nothing renews leases here.
+            let settings = LaneSettings { lease: Some(Millis::from_secs(3600)), ..LaneSettings::default() };
+            let block = Block { lanes: Pattern::new("one").unwrap(), settings: Some(settings) };
+            work.step(Command::Configure { blocks: vec![block] });
+            work
         }
 
         fn step(&mut self, command: Command) {
