@@ -244,7 +244,7 @@ mod tests {
             // Nothing renews leases here.
             let settings = LaneSettings { lease: Some(Millis::from_secs(3600)), ..LaneSettings::default() };
             let block = Block { lanes: Pattern::new("one").unwrap(), settings: Some(settings) };
-            work.step(Command::Configure { blocks: vec![block] });
+            work.step(Command::Configure(vec![block]));
             work
         }
 
