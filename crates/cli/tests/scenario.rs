@@ -30,12 +30,12 @@ fn a_script_is_shown_as_a_timeline() {
     let script = "0 submit a main\n0 say Done.\n9s finish a\n9s finish a";
     let output = laneway(&["scenario", "-"], script);
     let expected = [
-        " 0.000 s  queued a in main",
-        "          granted a #1 until 10000",
+        "0.000 s  queued a in main",
+        "         granted a #1 until 10000",
         "",
         "Done.",
-        " 9.000 s  completed a",
-        "          rejected: lease #1 on a is stale",
+        "9.000 s  completed a",
+        "         rejected: lease #1 on a is stale",
     ];
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().collect::<Vec<_>>(), expected);
 }

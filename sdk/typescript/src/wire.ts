@@ -278,7 +278,7 @@ export interface ChatRequest {
   model?: string | null;
   /** 0 to 9, or `user`, `schedule`, `agent`, `background`. */
   priority?: PriorityRequest | null;
-  /** The session. Default: the agent's own session. */
+  /** The session, whose turns run one after another. Default: none, so only the lanes of the agent limit such turns. */
   session?: string | null;
   /** The server passes it on to the agent. The header `Accept` decides whether the server streams. */
   stream?: boolean | null;
@@ -931,7 +931,7 @@ export interface NewSchedule {
   message: string;
   /** Its name. */
   name: string;
-  /** The session. Default: the agent's own session. */
+  /** The session. Default: none. */
   session?: string | null;
   /** The time zone. Default `UTC`. */
   timezone?: string | null;
@@ -1003,6 +1003,8 @@ export type PriorityRequest = number | "user" | "schedule" | "agent" | "backgrou
 export interface Problem {
   /** The agent. */
   agent?: string | null;
+  /** The lane without a free slot, where that is not the lane that refused. */
+  blocked_by?: string | null;
   /** The code of the refusal. */
   code: Code;
   /** The longest-running task in the lane. */
@@ -1023,7 +1025,7 @@ export interface Problem {
   phase: string;
   /** The number of tasks that wait in the lane. */
   queue_length?: number | null;
-  /** The code, or why a task was cancelled. */
+  /** The code, why a task was cancelled, or `BUSY`: all slots are taken, and the request may not wait. */
   reason: string;
   /** The time until the next try, in whole seconds, rounded up. */
   retry_after?: number | null;
@@ -1330,6 +1332,10 @@ export interface SlotAnswer {
 
 /** A slot in each lane, for work of the caller's own. */
 export interface SlotRequest {
+  /** The id of the slot's task, a UUID that was never used. With it, the caller can look at the slot and cancel it while it waits. Default: the server chooses. */
+  id?: string | null;
+  /** A name for people who look at the queue. */
+  label?: string | null;
   /** The lanes; the first is the home lane. */
   lanes: string[];
   /** The lease without a heartbeat. Default: the setting of the home lane. */
@@ -1338,6 +1344,8 @@ export interface SlotRequest {
   priority?: PriorityRequest | null;
   /** The session. */
   session?: string | null;
+  /** `user`, `schedule`, `agent` or `background`. Default: the priority, if it is one of these, else `agent` for a child and `user` for any other slot. */
+  source?: string | null;
   /** The longest wait; with 0 the server answers at once. Default: the setting of the home lane. */
   wait_ms?: number | null;
   /** The worker that holds the slot, as `GET /api/workers/{worker}/events` knows it. */
@@ -1458,12 +1466,14 @@ export interface TaskView {
   error?: string | null;
   /** The estimated time until the start. */
   eta_ms?: number | null;
-  /** The label. */
+  /** The label that the task shares with others. */
   group?: string | null;
   /** The id. */
   id: string;
   /** The kind. */
   kind: string;
+  /** The name of a slot, as its holder gave it. */
+  label?: string | null;
   /** The position among the tasks that wait in the requested lane, counted from one. */
   lane_position?: number | null;
   /** The lanes, the home lane first. */

@@ -343,7 +343,7 @@ class ChatRequest(_ChatRequest, total=False):
     priority: Union[PriorityRequest, None]
     """0 to 9, or `user`, `schedule`, `agent`, `background`."""
     session: Union[str, None]
-    """The session. Default: the agent's own session."""
+    """The session, whose turns run one after another. Default: none, so only the lanes of the agent limit such turns."""
     stream: Union[bool, None]
     """The server passes it on to the agent. The header `Accept` decides whether the server streams."""
     system_prompt: Union[str, None]
@@ -1083,7 +1083,7 @@ class NewSchedule(_NewSchedule, total=False):
     enabled: Union[bool, None]
     """Whether the schedule fires. Default true."""
     session: Union[str, None]
-    """The session. Default: the agent's own session."""
+    """The session. Default: none."""
     timezone: Union[str, None]
     """The time zone. Default `UTC`."""
     user: Union[UserRef, None]
@@ -1175,7 +1175,7 @@ class Problem:
     phase: str
     """`setup` before the task ran, `run` after."""
     reason: str
-    """The code, or why a task was cancelled."""
+    """The code, why a task was cancelled, or `BUSY`: all slots are taken, and the request may not wait."""
     retryable: bool
     """Whether the same request may succeed later."""
     status: int
@@ -1186,6 +1186,8 @@ class Problem:
     """`urn:laneway:problem:<slug>`."""
     agent: Union[str, None] = None
     """The agent."""
+    blocked_by: Union[str, None] = None
+    """The lane without a free slot, where that is not the lane that refused."""
     current_task_id: Union[str, None] = None
     """The longest-running task in the lane."""
     lane: Union[str, None] = None
@@ -1531,12 +1533,18 @@ class _SlotRequest(TypedDict):
 class SlotRequest(_SlotRequest, total=False):
     """A slot in each lane, for work of the caller's own."""
 
+    id: Union[str, None]
+    """The id of the slot's task, a UUID that was never used. With it, the caller can look at the slot and cancel it while it waits. Default: the server chooses."""
+    label: Union[str, None]
+    """A name for people who look at the queue."""
     lease_ms: Union[int, None]
     """The lease without a heartbeat. Default: the setting of the home lane."""
     priority: Union[PriorityRequest, None]
     """0 to 9, or the name of a source."""
     session: Union[str, None]
     """The session."""
+    source: Union[str, None]
+    """`user`, `schedule`, `agent` or `background`. Default: the priority, if it is one of these, else `agent` for a child and `user` for any other slot."""
     wait_ms: Union[int, None]
     """The longest wait; with 0 the server answers at once. Default: the setting of the home lane."""
     worker: Union[str, None]
@@ -1688,7 +1696,9 @@ class TaskView:
     eta_ms: Union[int, None] = None
     """The estimated time until the start."""
     group: Union[str, None] = None
-    """The label."""
+    """The label that the task shares with others."""
+    label: Union[str, None] = None
+    """The name of a slot, as its holder gave it."""
     lane_position: Union[int, None] = None
     """The position among the tasks that wait in the requested lane, counted from one."""
     lease_until: Union[At, None] = None
