@@ -110,7 +110,7 @@ class Document:
                 lines.append(f"\n    {attribute}: {union([kind, 'None'])} = None")
             lines.append(doc(field))
         if schema.get("additionalProperties"):
-            lines.append('\n    more: dict[str, Any] = field(default_factory=dict, metadata={"rest": True})')
+            lines.append('\n    more: dict[str, Any] = field(default_factory=dict[str, Any], metadata={"rest": True})')
             lines.append('\n    """All further fields."""')
         return "".join(lines) + "\n"
 

@@ -46,12 +46,13 @@ export class Lease {
     readonly fence: number,
     readonly lengthMs: number,
     readonly hooks: LeaseHooks,
-    /** The worker that owns it. */
-    worker: string = transport.worker,
+    /** The worker whose events are followed for it. A stream keeps the program alive, so a lease of a polled task has none. */
+    worker: string | undefined = undefined,
   ) {
     this.#until = performance.now() + lengthMs;
     this.#in(lengthMs / 3);
     transport.workerEvents.leases.set(task, () => this.wake());
+    if (worker === undefined) return;
     const follow = () => (this.#unfollow = transport.workerEvents.follow(worker));
     this.#followTimer = setTimeout(follow, FOLLOW_AFTER_MS);
     (this.#followTimer as { unref?: () => void }).unref?.();

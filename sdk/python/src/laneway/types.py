@@ -320,7 +320,7 @@ class ChatAnswer:
     """The course of the turn."""
     response: Any
     """The agent's answer: its text, if the agent answered with more fields."""
-    more: dict[str, Any] = field(default_factory=dict, metadata={"rest": True})
+    more: dict[str, Any] = field(default_factory=dict[str, Any], metadata={"rest": True})
     """All further fields."""
 
 
