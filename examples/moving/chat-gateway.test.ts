@@ -42,7 +42,8 @@ test("fifty chats interrupt their turns: never two at once, and no stale answer"
   const talk = async (chat: string) => {
     const started = new Promise<void>((resolve) => begun.set(`${chat} first`, resolve));
     const from = `${chat}-owner`;
-    assert.equal(await gateway.receive({ chat, from, id: `${chat}-1`, text: "first" }), "started");
+    // A turn of a worker waits until the worker has claimed it.
+    assert.equal(await gateway.receive({ chat, from, id: `${chat}-1`, text: "first" }), "queued");
     await started;
     assert.equal(await gateway.receive({ chat, from, id: `${chat}-2`, text: "second" }), "interrupted");
     // The channel sends it once more.

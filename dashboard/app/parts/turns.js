@@ -40,7 +40,8 @@ const inWords = (value) => (typeof value === "string" ? value : JSON.stringify(v
 
 function Turn({ turn }) {
   const { payload, result } = turn;
-  const asked = payload?.messages ?? (payload?.message ? [{ text: payload.message }] : []);
+  const messages = payload?.messages ?? [];
+  const asked = messages.length > 0 ? messages : payload?.message ? [{ text: payload.message }] : [];
   return html`<li class="turn"><p><${State} status=${turn.status} /> <${TaskLink} id=${turn.id} /> <span class="faint"><${Time} at=${turn.ended_at ?? turn.submitted_at} /></span></p>
     ${asked.map((message) => html`<${Said} text=${message.text} by=${message.sender_name} kind="asked" />`)}
     ${turn.error && html`<pre class="error">${turn.error}</pre>`}
