@@ -290,7 +290,7 @@ test("a parked message is seen with what went wrong, and sent again or thrown aw
   await act(page, button(row("Forget it"), "Throw away"), "Throw away");
   await row("Forget it").waitFor({ state: "detached" });
   await act(page, button(row("Fix it"), "Send again"), "Send again");
-  await page.getByRole("status").getByText(/^The message: queued/).waitFor();
+  await page.getByRole("status").getByText("The message: queued").waitFor();
   const { tasks: [turn] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 60000 });
   assert.equal(turn.payload.text, "Fix it");
   await parked.waitFor({ state: "detached" });
