@@ -174,7 +174,7 @@ impl Scheduler {
 
     /// No task that may run waits.
     fn runnable_but_waiting(&self) -> Option<String> {
-        if self.local.is_stopped || self.local.is_held {
+        if self.local.is_stopped {
             return None;
         }
         if let Some(idx) = self.indexes.ready.best(INTERNAL) {

@@ -70,7 +70,6 @@ impl Scheduler {
                 collects_ended: false,
                 collects_slots: false,
                 is_stopped: false,
-                is_held: false,
                 replica: ReplicaId::SOLE,
             },
         }
@@ -85,17 +84,38 @@ impl Scheduler {
         command: Command,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
+        self.check_time(now)?;
+        let mut step = Step::begin(self, now, events);
+        let reply = step.run(command);
+        step.close();
+        debug_assert!(self.state.tasks.len() > 64 || self.violation().is_none(), "{:?}", self.violation());
+        reply
+    }
+
+    /// Carries out a command that was given before the time passed, and could not be decided then. So a report that came before
+    /// a lease lapsed counts, and the lapse does not. What is due and what may start follows with the next [`step`](Scheduler::step),
+    /// which belongs to the same batch.
+    pub fn step_late(
+        &mut self,
+        now: Timestamp,
+        command: Command,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        self.check_time(now)?;
+        let mut step = Step::begin(self, now, events);
+        let reply = step.run_late(command);
+        step.close();
+        reply
+    }
+
+    fn check_time(&self, now: Timestamp) -> Result<(), Rejection> {
         if now > Timestamp::MAX {
             return Err(Rejection::TimeTooLate { now });
         }
         if now < self.state.now {
             return Err(Rejection::ClockWentBack { now, last: self.state.now });
         }
-        let mut step = Step::begin(self, now, events);
-        let reply = step.run(command);
-        step.close();
-        debug_assert!(self.state.tasks.len() > 64 || self.violation().is_none(), "{:?}", self.violation());
-        reply
+        Ok(())
     }
 
     /// Replays one event that an earlier `step`, here or on another machine, returned for `at`.
@@ -159,12 +179,6 @@ impl Scheduler {
     /// Whether [`take_ended`](Scheduler::take_ended) has something to hand out.
     pub fn has_ended(&self) -> bool {
         !self.scratch.ended.is_empty()
-    }
-
-    /// Starts no further tasks until this is lifted: decisions about the time of an outage must not start anything in the past.
-    /// It is no event, because it ends with the process.
-    pub fn hold_grants(&mut self, is_held: bool) {
-        self.local.is_held = is_held;
     }
 
     /// Starts no further tasks, because the process is about to end. Running tasks may finish, waiting tasks are kept,

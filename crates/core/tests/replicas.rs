@@ -72,6 +72,26 @@ fn the_first_attempt_is_run_where_the_caller_is_and_later_ones_anywhere() {
 }
 
 #[test]
+fn a_late_report_comes_before_what_became_due_since() {
+    let mut lanes = scheduler_of(A);
+    grants(&mut lanes, 0, submit(1, None));
+    grants(&mut lanes, 0, submit(2, None));
+    let lease_until = lanes.next_wakeup().unwrap();
+    let late = Timestamp(lease_until.0 + 60_000);
+    let (done, mut events) = (finish(&lanes, 1, Outcome::Success), Vec::new());
+    lanes.step_late(late, done, &mut events).unwrap();
+    assert_eq!(events, [Event::Ended { task: TaskId(1), end: End::Completed }]);
+    // The next one starts in the present, with the command after it.
+    assert_eq!(grants(&mut lanes, late.0, Command::Tick), [(2, Owner::Replica(A))]);
+    assert_eq!(lanes.task(TaskId(2)).unwrap().running.unwrap().started, late);
+
+    let later = Timestamp(late.0 + 60_000);
+    lanes.step_late(later, Command::RenewLeases { replica: None }, &mut Vec::new()).unwrap();
+    assert_eq!(grants(&mut lanes, later.0, Command::Tick), []);
+    assert!(lanes.task(TaskId(2)).unwrap().running.is_some());
+}
+
+#[test]
 fn any_replica_runs_the_waiting_tasks_of_one_that_ends() {
     let mut lanes = scheduler_of(A);
     grants(&mut lanes, 0, submit(1, None));

@@ -113,12 +113,10 @@ pub enum Command {
         /// Which attempt.
         fence: Fence,
     },
-    /// The store was away until `at`, so no heartbeat could be stored. Renew leases as if a heartbeat came at `at`.
+    /// The store was away until now, so no heartbeat could be stored. Renew leases as if each attempt sent a heartbeat now.
     RenewLeases {
         /// Only those of this replica's attempts, because others could store theirs.
         replica: Option<ReplicaId>,
-        /// When the store was back.
-        at: Timestamp,
     },
     /// Give every later attempt a fence above this one, because the log has lost attempts.
     RaiseFences {

@@ -33,8 +33,7 @@ fn check_lease(lease: Option<Millis>) -> Result<(), Rejection> {
 impl Step<'_> {
     /// Starts everything that may run, best first.
     pub(super) fn grant(&mut self) {
-        let is_held = self.local.is_stopped || self.local.is_held;
-        if is_held || !self.indexes.may_grant && self.state.reservations.is_empty() {
+        if self.local.is_stopped || !self.indexes.may_grant && self.state.reservations.is_empty() {
             return;
         }
         while let Some(task) = self.next_to_start() {

@@ -30,6 +30,14 @@ impl Step<'_> {
         reply
     }
 
+    /// Decides a command that is older than what is due now, so that comes later, with the next command.
+    pub(crate) fn run_late(&mut self, command: Command) -> Result<Reply, Rejection> {
+        let reply = self.decide(command);
+        self.update_changed_sessions();
+        self.report_depths();
+        reply
+    }
+
     fn decide(&mut self, command: Command) -> Result<Reply, Rejection> {
         match command {
             Command::Tick => Ok(Reply::Done),
@@ -49,7 +57,7 @@ impl Step<'_> {
             Command::Heartbeat { task, fence } => self.heartbeat(task, fence),
             Command::Finish { task, fence, taken, outcome } => self.finish(task, fence, &taken, outcome),
             Command::Lapse { task, fence } => self.lapse_now(task, fence),
-            Command::RenewLeases { replica, at } => Ok(self.renew_leases(replica, at)),
+            Command::RenewLeases { replica } => Ok(self.renew_leases(replica)),
             Command::RaiseFences { to } => {
                 if to > self.highest_fence() {
                     self.emit(Event::FencesRaised { to });

@@ -38,8 +38,8 @@ impl Step<'_> {
         Reply::Done
     }
 
-    /// No heartbeat could be stored until `at`: renews the leases of all attempts, or of this replica's.
-    pub(super) fn renew_leases(&mut self, replica: Option<ReplicaId>, at: Timestamp) -> Reply {
+    /// No heartbeat could be stored until now: renews the leases of all attempts, or of this replica's.
+    pub(super) fn renew_leases(&mut self, replica: Option<ReplicaId>) -> Reply {
         let is_meant = |attempt: &Attempt| {
             (attempt.stopping.is_none() || attempt.owner.worker().is_some())
                 && replica.is_none_or(|replica| attempt.owner == Owner::Replica(replica))
@@ -51,7 +51,7 @@ impl Step<'_> {
             .map(|(task, attempt)| Event::Renewed {
                 task,
                 fence: attempt.fence,
-                lease_until: at + attempt.lease,
+                lease_until: self.state.now + attempt.lease,
             })
             .collect();
         for event in renewed {

@@ -102,8 +102,6 @@ pub(crate) struct LocalOptions {
     pub(crate) collects_slots: bool,
     /// Grants have stopped, see [`stop_granting`](crate::Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
-    /// Grants wait, see [`hold_grants`](crate::Scheduler::hold_grants).
-    pub(crate) is_held: bool,
     /// The owner of what is granted here, see [`run_as`](crate::Scheduler::run_as).
     pub(crate) replica: ReplicaId,
 }

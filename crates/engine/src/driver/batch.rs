@@ -78,7 +78,10 @@ impl Engine {
             } else {
                 std::mem::replace(&mut request.command, Command::Tick)
             };
-            Ok(self.scheduler.step(batch.at, command, &mut batch.events)?)
+            Ok(match request.reported {
+                Some(_) => self.scheduler.step_late(batch.at, command, &mut batch.events),
+                None => self.scheduler.step(batch.at, command, &mut batch.events),
+            }?)
         });
         batch.take_changes(&mut self.scheduler, self.is_watched);
         if !request.payloads.is_empty()

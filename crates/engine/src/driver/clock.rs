@@ -40,25 +40,18 @@ pub(crate) struct EngineClock {
     clock: Box<dyn Clock>,
     ahead: Millis,
     latest: Timestamp,
-    /// The time at which it is held.
-    held: Option<Timestamp>,
     /// What others that share the log have come to.
     reached: Timestamp,
 }
 
 impl EngineClock {
     pub(crate) fn new(clock: Box<dyn Clock>) -> EngineClock {
-        EngineClock { clock, ahead: Millis(0), latest: Timestamp(0), held: None, reached: Timestamp(0) }
+        EngineClock { clock, ahead: Millis(0), latest: Timestamp(0), reached: Timestamp(0) }
     }
 
     pub(crate) fn now(&mut self) -> Timestamp {
         self.latest = self.latest.max(self.clock.now() + self.ahead);
-        self.held.unwrap_or(self.latest).max(self.reached)
-    }
-
-    /// Holds it at this time, for decisions about an outage; `None`: lets it go on.
-    pub(crate) fn hold(&mut self, at: Option<Timestamp>) {
-        self.held = at;
+        self.latest.max(self.reached)
     }
 
     /// Shifts the clock so that it is later than this.

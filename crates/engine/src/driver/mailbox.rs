@@ -223,7 +223,7 @@ pub(crate) struct Request {
     pub(crate) work: Option<Bytes>,
     /// What an attempt says with its report, to be published if the report counts.
     pub(crate) output: Option<Box<Output>>,
-    /// When an attempt reported its end, if the store was away then.
+    /// When it was asked, if the store was away then.
     pub(crate) reported: Option<Timestamp>,
     pub(crate) reply_to: ReplyTo,
 }

@@ -220,7 +220,10 @@ impl Engine {
             request.reported.get_or_insert(self.scheduler.now());
             match (&request.reply_to, &request.command) {
                 // The next one comes anyway.
-                (ReplyTo::NoCaller, Command::Heartbeat { .. } | Command::Tick) => {}
+                (
+                    ReplyTo::NoCaller,
+                    Command::Heartbeat { .. } | Command::RenewLeases { .. } | Command::Tick,
+                ) => {}
                 (ReplyTo::NoCaller | ReplyTo::Restored(_), _) => self.storage.deferred.push(request),
                 _ => request.reply_to.refuse(error.clone().into()),
             }
@@ -252,7 +255,7 @@ impl Engine {
                 if let Some(replica) = &mut self.replica {
                     replica.reset_liveness();
                 }
-                self.live_through_outage(remote_batches == self.remote_batches()).await;
+                self.live_through_outage(remote_batches == self.remote_batches());
             }
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 (self.storage.broken, self.storage.outage) = (Some(error), None);
@@ -266,22 +269,18 @@ impl Engine {
 }
 
 impl Engine {
-    /// Decides the deferred reports and renews leases, all at the time before the outage. If the time jumped first, every
-    /// lease would lapse. The tasks that get free slots by this start afterwards, in the present.
+    /// Sees to it that the next batch begins with the deferred reports and renewed leases, before what became due during the
+    /// outage. If that came first, every lease would lapse.
     ///
     /// `is_silent`: no other replica appended, so the store was away for them too, and their leases are renewed as well.
-    async fn live_through_outage(&mut self, is_silent: bool) {
+    fn live_through_outage(&mut self, is_silent: bool) {
         let replica = (!is_silent).then_some(self.resources.id);
-        let renew = Command::RenewLeases { replica, at: self.clock.now() };
-        let mut requests = std::mem::take(&mut self.storage.deferred);
-        requests.push(Request::new(renew, ReplyTo::NoCaller));
-        self.clock.hold(Some(self.scheduler.now()));
-        self.scheduler.hold_grants(true);
-        self.decide_and_store(&mut requests).await;
-        self.scheduler.hold_grants(false);
-        self.clock.hold(None);
-        self.storage.deferred.extend(requests);
-        self.storage.deferred.push(Request::new(Command::Tick, ReplyTo::NoCaller));
+        let deferred = &mut self.storage.deferred;
+        deferred.push(Request::new(Command::RenewLeases { replica }, ReplyTo::NoCaller));
+        for request in deferred.iter_mut() {
+            request.reported.get_or_insert(self.scheduler.now());
+        }
+        deferred.push(Request::new(Command::Tick, ReplyTo::NoCaller));
     }
 }
 

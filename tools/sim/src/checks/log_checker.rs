@@ -34,8 +34,6 @@ pub(crate) struct Checker {
     accepted: u64,
     /// What the last batch shows that must not be.
     pub(crate) wrong: Vec<String>,
-    /// Whether a task could run when the state was looked at last.
-    could_run: bool,
     /// The attempts whose leases lapsed with the last batch.
     pub(crate) lapses: Vec<Lapse>,
 }
@@ -94,7 +92,6 @@ impl Checker {
             talks: MessageOrder::default(),
             accepted: 0,
             wrong: Vec::new(),
-            could_run: false,
             lapses: Vec::new(),
         }
     }
@@ -124,11 +121,7 @@ impl Checker {
             self.scheduler = Scheduler::restore(0, &self.state());
             violation = self.scheduler.violation();
         }
-        // After an outage a replica stores what happened before it, and starts tasks with its next batch.
-        let could_run = violation.as_ref().is_some_and(|text| text.ends_with("could run"));
-        let is_excused = could_run && !self.could_run;
-        self.could_run = could_run;
-        if let Some(violation) = violation.filter(|_| !is_excused) {
+        if let Some(violation) = violation {
             self.wrong(format!("the state is not sound: {violation}"));
         }
     }
