@@ -4,7 +4,6 @@ use crate::api::command::Reply;
 use crate::api::event::{CancelReason, End, Event};
 use crate::api::ids::{Fence, TaskId};
 use crate::api::owner::{Owner, ReplicaId};
-use crate::api::time::Timestamp;
 use crate::scheduler::Scheduler;
 use crate::state::task::{Attempt, LiveTask, TaskIdx};
 use crate::step::Step;
