@@ -84,10 +84,7 @@ impl Scheduler {
         command: Command,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        self.check_time(now)?;
-        let mut step = Step::begin(self, now, events);
-        let reply = step.run(command);
-        step.close();
+        let reply = self.within_step(now, events, |step| step.run(command));
         debug_assert!(self.state.tasks.len() > 64 || self.violation().is_none(), "{:?}", self.violation());
         reply
     }
@@ -101,21 +98,25 @@ impl Scheduler {
         command: Command,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        self.check_time(now)?;
-        let mut step = Step::begin(self, now, events);
-        let reply = step.run_late(command);
-        step.close();
-        reply
+        self.within_step(now, events, |step| step.run_late(command))
     }
 
-    fn check_time(&self, now: Timestamp) -> Result<(), Rejection> {
+    fn within_step(
+        &mut self,
+        now: Timestamp,
+        events: &mut Vec<Event>,
+        decide: impl FnOnce(&mut Step<'_>) -> Result<Reply, Rejection>,
+    ) -> Result<Reply, Rejection> {
         if now > Timestamp::MAX {
             return Err(Rejection::TimeTooLate { now });
         }
         if now < self.state.now {
             return Err(Rejection::ClockWentBack { now, last: self.state.now });
         }
-        Ok(())
+        let mut step = Step::begin(self, now, events);
+        let reply = decide(&mut step);
+        step.close();
+        reply
     }
 
     /// Replays one event that an earlier `step`, here or on another machine, returned for `at`.

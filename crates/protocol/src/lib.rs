@@ -70,5 +70,5 @@ pub use words::{
 };
 pub use workers::{
     ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody, DeadLetterView, ExternalTask, HeartbeatAnswer,
-    HeartbeatBody, LeaseView, LettersSelector, RedriveAnswer, SteeringView, WorkerView,
+    HeartbeatBody, LeaseView, LettersSelector, RedriveAnswer, WorkerView,
 };

@@ -116,31 +116,7 @@ pub struct HeartbeatAnswer {
     pub steer: Vec<String>,
     /// The same messages with their ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steering: Vec<SteeringView>,
-}
-
-/// A message that steers a turn.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SteeringView {
-    /// The id of the message, for `steered`.
-    pub id: String,
-    /// The text.
-    pub text: String,
-    /// The id of the sender.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sender: Option<String>,
-    /// The name of the sender.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sender_name: Option<String>,
-    /// The channel's own id of the message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message_id: Option<String>,
-    /// The metadata of the message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Value>,
-    /// The attachments of the message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attachments: Option<Vec<Value>>,
+    pub steering: Vec<TurnMessageView>,
 }
 
 /// The end of an attempt.

@@ -11,7 +11,7 @@ import pytest
 from conftest import Restarting, run
 
 from laneway import AsyncClient, AttemptFailed, Client, DoNotRetry, Local, NotClaimable, TaskRun, Worker, errors, events
-from laneway.types import ClaimedTask, HeartbeatAnswer, SteeringView
+from laneway.types import ClaimedTask, HeartbeatAnswer, TurnMessageView
 
 
 async def ended(client: AsyncClient, *tasks: str) -> list[str]:
@@ -259,9 +259,9 @@ def test_an_external_agent_can_be_steered(server: Local) -> None:
 def test_a_repeated_offer_is_taken_once_and_confirmed_until_the_server_answers() -> None:
     task = ClaimedTask(attempt=1, fence=7, id="t", kind="k", lane="l", lease_until="2030-01-01T00:00:00Z", payload=None)
     run_of_it = TaskRun(task, True, lambda: None)
-    offer = [SteeringView(id="a", text="left"), SteeringView(id="b", text="right")]
+    offer = [TurnMessageView(id="a", text="left"), TurnMessageView(id="b", text="right")]
 
-    def answer(*said: SteeringView) -> HeartbeatAnswer:
+    def answer(*said: TurnMessageView) -> HeartbeatAnswer:
         return HeartbeatAnswer(False, "2030-01-01T00:00:00Z", [one.text for one in said], list(said))
 
     assert run_of_it._say() == {"takes_steering": True, "steered": []}
@@ -272,11 +272,11 @@ def test_a_repeated_offer_is_taken_once_and_confirmed_until_the_server_answers()
     # The answer to this heartbeat is lost, so the next one confirms both messages again.
     assert run_of_it._say()["steered"] == ["a", "b"]
     assert run_of_it._say()["steered"] == ["a", "b"]
-    run_of_it._hear(answer(SteeringView(id="c", text="back")))
+    run_of_it._hear(answer(TurnMessageView(id="c", text="back")))
     assert run_of_it._say()["steered"] == []
     assert [one.text for one in run_of_it.steered()] == ["back"]
     assert run_of_it._unnamed() == {"steered": ["c"]}
-    run_of_it._hear(answer(SteeringView(id="c", text="back")))
+    run_of_it._hear(answer(TurnMessageView(id="c", text="back")))
     assert run_of_it.steered() == []
 
 

@@ -1,6 +1,6 @@
 // One attempt at a task, as its handler sees it.
 
-import type { ClaimedTask, HeartbeatAnswer, HeartbeatBody, SteeringView } from "./wire.js";
+import type { ClaimedTask, HeartbeatAnswer, HeartbeatBody, TurnMessageView } from "./wire.js";
 
 /** What a handler says to watchers. */
 type Output = Pick<HeartbeatBody, "progress" | "delta" | "usage">;
@@ -31,7 +31,7 @@ export class TaskRun<P = unknown> {
   #output: Output = {};
   #sent: Output = {};
   // Messages that the handler has not taken yet, and ids of those it has. Heartbeats repeat the ids until an answer comes.
-  #offered = new Map<string, SteeringView>();
+  #offered = new Map<string, TurnMessageView>();
   #taken: string[] = [];
   #named: string[] = [];
 
@@ -76,7 +76,7 @@ export class TaskRun<P = unknown> {
    * The messages to the turn since the last call, with their ids and senders, for handlers that take steering. Messages that the
    * handler has not taken when it ends wait for the next turn.
    */
-  steered(): SteeringView[] {
+  steered(): TurnMessageView[] {
     const said = [...this.#offered.values()];
     this.#taken.push(...this.#offered.keys());
     this.#offered.clear();

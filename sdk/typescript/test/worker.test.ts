@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { type TestContext, after, before, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { AttemptFailed, Client, DoNotRetry, Laneway, type Local, NotClaimable, TaskRun, Worker } from "../src/index.js";
-import type { SteeringView } from "../src/wire.js";
+import type { TurnMessageView } from "../src/wire.js";
 import { proxy } from "./proxy.js";
 import { CONFIG, Restarting, fresh } from "./server.js";
 
@@ -231,7 +231,7 @@ test("an external agent can be steered", async (t) => {
 test("a repeated offer is taken once and confirmed until the server answers", () => {
   const task = { attempt: 1, fence: 7, id: "t", kind: "k", lane: "l", lease_until: "2030-01-01T00:00:00Z", payload: null };
   const run = new TaskRun(task, true);
-  const answer = (...steering: SteeringView[]) => {
+  const answer = (...steering: TurnMessageView[]) => {
     run.hear({ cancel_requested: false, lease_until: task.lease_until, steer: steering.map(({ text }) => text), steering });
   };
   const offer = [

@@ -1,4 +1,5 @@
-//! Rules about the text of the repository: words, sentences, folders, links, paths, dependencies, type names, conditions.
+//! Rules about the text of the repository: words, sentences, folders, links, paths, dependencies, type names, conditions, and the
+//! places of planted bugs.
 
 mod bool_match;
 mod dependencies;
@@ -14,6 +15,8 @@ mod words;
 use std::path::Path;
 
 use tree::Tree;
+
+use crate::mutants;
 
 /// A place that breaks a rule.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,5 +41,11 @@ pub(crate) fn tidy(root: &Path) -> Result<(), String> {
     for Problem { place, rule, detail } in &problems {
         eprintln!("{place}: {rule}: {detail}");
     }
-    if problems.is_empty() { Ok(()) } else { Err("tidy: fix the places above".to_owned()) }
+    let lost_places = mutants::lost_places(root)?;
+    lost_places.iter().for_each(|problem| eprintln!("{problem}"));
+    if problems.is_empty() && lost_places.is_empty() {
+        Ok(())
+    } else {
+        Err("tidy: fix the places above".to_owned())
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use laneway_protocol::{ClaimedTask, SteeringView};
+use laneway_protocol::{ClaimedTask, TurnMessageView};
 use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::Notify;
@@ -83,7 +83,7 @@ struct State {
     output: Output,
     takes_steering: bool,
     /// Messages that the handler has not taken: never more than the server offers a turn at once.
-    offered: VecDeque<SteeringView>,
+    offered: VecDeque<TurnMessageView>,
     /// The ids of messages that the handler has taken and the server has not confirmed.
     taken: Vec<String>,
 }
@@ -144,7 +144,7 @@ impl Shared {
 
     /// Takes in an answer of the server: it knows that `confirmed` were taken, and offers messages. One that it offers
     /// again, because it does not know yet, reaches the handler once.
-    pub(super) fn on_heartbeat(&self, confirmed: &[String], offered: Vec<SteeringView>) {
+    pub(super) fn on_heartbeat(&self, confirmed: &[String], offered: Vec<TurnMessageView>) {
         let mut state = self.state();
         state.taken.retain(|id| !confirmed.contains(id));
         for message in offered {
@@ -206,7 +206,7 @@ impl Attempt {
     /// Waits for the next message to this turn, which takes steering from the first call on. A task that is no turn
     /// waits for ever. A message that this has not returned when the handler ends becomes a turn of its own. Dropping
     /// the future loses nothing.
-    pub async fn next_steering(&self) -> SteeringView {
+    pub async fn next_steering(&self) -> TurnMessageView {
         loop {
             let next = {
                 let mut state = self.shared.state();
@@ -235,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    fn message(id: &str) -> SteeringView {
+    fn message(id: &str) -> TurnMessageView {
         serde_json::from_value(serde_json::json!({ "id": id, "text": format!("say {id}") })).unwrap()
     }
 

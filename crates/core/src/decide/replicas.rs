@@ -39,22 +39,14 @@ impl Step<'_> {
 
     /// No heartbeat could be stored until now: renews the leases of all attempts, or of this replica's.
     pub(super) fn renew_leases(&mut self, replica: Option<ReplicaId>) -> Reply {
-        let is_meant = |attempt: &Attempt| {
-            (attempt.stopping.is_none() || attempt.owner.worker().is_some())
-                && replica.is_none_or(|replica| attempt.owner == Owner::Replica(replica))
-        };
+        let is_meant =
+            |attempt: &&Attempt| replica.is_none_or(|replica| attempt.owner == Owner::Replica(replica));
         let running = self.state.tasks.running.iter().map(|(_, idx)| &self.state.tasks[idx]);
-        let meant =
-            running.filter_map(|task| Some((task.id, task.attempt().filter(|attempt| is_meant(attempt))?)));
-        let renewed: Vec<Event> = meant
-            .map(|(task, attempt)| Event::Renewed {
-                task,
-                fence: attempt.fence,
-                lease_until: self.state.now + attempt.lease,
-            })
-            .collect();
-        for event in renewed {
-            self.emit(event);
+        let meant: Vec<(TaskId, Fence)> =
+            running.filter_map(|task| Some((task.id, task.attempt().filter(is_meant)?.fence))).collect();
+        for (task, fence) in meant {
+            // Each runs, so that nothing is refused.
+            drop(self.renew_lease(task, fence));
         }
         Reply::Done
     }

@@ -7,7 +7,7 @@ import threading
 from typing import Any, Callable, Mapping
 
 from .errors import LeaseLost
-from .types import ClaimedTask, HeartbeatAnswer, SteeringView
+from .types import ClaimedTask, HeartbeatAnswer, TurnMessageView
 
 
 class TaskRun:
@@ -31,7 +31,7 @@ class TaskRun:
         self._sent: dict[str, Any] = {}
         self._takes_steering = takes_steering
         # Messages that the handler has not taken yet, and ids of those it has. Heartbeats repeat the ids until an answer comes.
-        self._offered: dict[str, SteeringView] = {}
+        self._offered: dict[str, TurnMessageView] = {}
         self._taken: list[str] = []
         self._named: list[str] = []
         self._stop = threading.Event()
@@ -55,7 +55,7 @@ class TaskRun:
             self._output = _joined(self._output, output)
         self._wake()
 
-    def steered(self) -> list[SteeringView]:
+    def steered(self) -> list[TurnMessageView]:
         """The messages to the turn since the last call, with their ids and senders, for handlers that take steering.
 
         Messages that the handler has not taken when it ends wait for the next turn.

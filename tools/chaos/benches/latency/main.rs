@@ -23,7 +23,7 @@ const TURNS: usize = 40;
 const MOST: Duration = Duration::from_millis(250);
 /// Something that takes this long will not happen.
 const PATIENCE: Duration = Duration::from_secs(60);
-const AGENTS: [&str; 4] = ["rust", "python", "typescript", "jsonl"];
+const AGENTS: [&str; 5] = ["rust", "python", "typescript", "jsonl", "http"];
 
 struct Setup {
     binary: String,
@@ -63,17 +63,23 @@ async fn measure() -> bool {
 impl Setup {
     /// Starts a server for each store, and measures each sort of agent. The workers use the first server and the user the last.
     async fn all_agents(&self, what: &str, stores: &[&str]) -> bool {
+        let http_port = free_port();
         let servers: Vec<(Process, String)> =
-            stores.iter().enumerate().map(|(number, store)| self.server(number, store)).collect();
+            stores.iter().enumerate().map(|(number, store)| self.server(number, store, http_port)).collect();
         let (first, last) = (&servers[0].1, &servers[servers.len() - 1].1);
         let port = self.socket.local_addr().unwrap().port();
         let rust = tokio::spawn(rust_worker::run(first.clone(), port));
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/latency");
-        let start = |program: &str, script: &str| {
+        let start = |program: &str, script: &str, arguments: [&str; 2]| {
             let script = here.join(script).to_string_lossy().into_owned();
-            Process::start(program, &[&script, first, &port.to_string()], "ready").unwrap()
+            Process::start(program, &[&script, arguments[0], arguments[1]], "ready").unwrap()
         };
-        let _workers = [start(&self.python, "worker.py"), start("node", "worker.mjs")];
+        let (port_text, http_port) = (port.to_string(), http_port.to_string());
+        let _agents = [
+            start(&self.python, "worker.py", [first, &port_text]),
+            start("node", "worker.mjs", [first, &port_text]),
+            start(&self.python, "http_agent.py", [&port_text, &http_port]),
+        ];
         let user = Client::new(last, None).unwrap();
         let mut holds = true;
         for agent in AGENTS {
@@ -85,7 +91,7 @@ impl Setup {
         holds
     }
 
-    fn server(&self, number: usize, store: &str) -> (Process, String) {
+    fn server(&self, number: usize, store: &str, http_port: u16) -> (Process, String) {
         let (port, kind) = (free_port(), if store.contains("://") { "redis" } else { "disk" });
         let dir = self.dir.path().join(format!("{kind}-{number}"));
         std::fs::create_dir_all(&dir).unwrap();
@@ -96,6 +102,12 @@ impl Setup {
         for worker in ["rust", "python", "typescript"] {
             writeln!(config, "agent \"{worker}\" {{ external = true }}").unwrap();
         }
+        let service = format!("http://127.0.0.1:{http_port}");
+        writeln!(
+            config,
+            "agent \"http\" {{\n  url = \"{service}/\"\n  steer_url = \"{service}/steer\"\n  cancel_url = \"{service}/cancel\"\n}}"
+        )
+        .unwrap();
         let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/latency/agent.py");
         let udp = self.socket.local_addr().unwrap().port();
         writeln!(

@@ -11,7 +11,7 @@ use laneway_core::{Fence, LiveTaskView, MessageId, Outcome, Scheduler, TaskId};
 use laneway_engine::{Claim, ClaimRequest, Filter, HeartbeatReport, Since, SteeringMessage};
 use laneway_protocol::{
     At, ClaimAnswer, ClaimBody, ClaimedTask, ClientEvent, Code, CompleteBody, ExternalTask, HeartbeatAnswer,
-    HeartbeatBody, LeaseView, Page, SteeringView, WorkerView,
+    HeartbeatBody, LeaseView, Page, TurnMessageView, WorkerView,
 };
 
 use crate::app::{App, Shared};
@@ -123,15 +123,16 @@ pub(crate) async fn heartbeat(
     let taken = steered.map(|ids| message_ids(&ids)).transpose()?;
     let report = HeartbeatReport { takes_steering, taken, progress, delta, usage };
     let renewed = app.handle.heartbeat_with(task, Fence(fence), report).await?;
-    let steering: Vec<SteeringView> = renewed.steer.into_iter().map(steering_view).collect();
+    let steering: Vec<TurnMessageView> = renewed.steer.into_iter().map(steering_view).collect();
     let steer = steering.iter().map(|message| message.text.clone()).collect();
     let (lease_until, cancel_requested) = (At(renewed.until), renewed.stopping.is_some());
     Ok(Json(HeartbeatAnswer { lease_until, cancel_requested, steer, steering }))
 }
 
-fn steering_view(message: SteeringMessage) -> SteeringView {
-    let SteeringMessage { id, text, sender, sender_name, message_id, metadata, attachments, .. } = message;
-    SteeringView { id, text, sender, sender_name, message_id, metadata, attachments }
+fn steering_view(message: SteeringMessage) -> TurnMessageView {
+    let SteeringMessage { id, text, sender, sender_name, message_id, redelivered, metadata, attachments } =
+        message;
+    TurnMessageView { id, text, sender, sender_name, message_id, redelivered, metadata, attachments }
 }
 
 fn message_ids(ids: &[String]) -> ApiResult<Vec<MessageId>> {
