@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::time::At;
+use crate::turns::TurnMessageView;
 
 /// A worker's request for tasks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
