@@ -40,6 +40,12 @@ test("an editor's queue runs one request, then the others by source", async (t) 
   assert.equal(queue.statusLine(), "Agent: 1/1 (3 queued)");
   assert.deepEqual(queue.waitingRequests().map(({ label }) => label), ["index", "ask", "dropped"]);
 
+  // Other programs see the same requests, by id and label.
+  const listed = new Map<string, string | null | undefined>();
+  for await (const task of queue.client.tasks({ lane: "editor" })) listed.set(task.id, task.label);
+  for (const { id, label } of queue.waitingRequests()) assert.equal(listed.get(id), label);
+  assert.deepEqual([...listed.values()].sort(), ["ask", "dropped", "first", "index"]);
+
   const { id } = queue.waitingRequests()[2]!;
   assert.ok(queue.cancel(id));
   assert.ok(!queue.cancel(id));

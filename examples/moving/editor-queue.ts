@@ -8,7 +8,7 @@ import { type Client, Laneway, type Local } from "laneway";
 const LANE = "editor";
 
 export interface Request {
-  /** What the status view shows. */
+  /** What the status view shows, also that of `laneway status` and of the dashboard. */
   label: string;
   source?: "user" | "schedule" | "background";
   /** How long the request may wait. What runs is not ended by it. */
@@ -68,7 +68,7 @@ export class EditorQueue {
     this.#waiting.set(id, { label, leave });
     const wait = timeoutMs === undefined ? {} : { wait_ms: timeoutMs };
     // The signal of `slot` also ends what runs later, so this one is not aborted after the wait.
-    const slot = await this.client.slot([LANE], { priority: source, signal: leave.signal, ...wait }).finally(() => {
+    const slot = await this.client.slot([LANE], { id, label, priority: source, signal: leave.signal, ...wait }).finally(() => {
       this.#waiting.delete(id);
       signal?.removeEventListener("abort", withdraw);
     });

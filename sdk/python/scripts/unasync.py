@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent / "src" / "laneway"
 BY_HAND = {"leases.py", "slots.py"}
 WORDS = [
-    (r"\bAsync(Transport|Turn|Agent|Lane|Session|Slot|Leases|External|Client|HTTPTransport|Carrier|Gathering|NetworkBackend|NetworkStream|ConnectionPool|EventStream)\b", r"\1"),
+    (r"\bAsync(Transport|Turn|Agent|Lane|Schedule|Session|Slot|Leases|External|Client|HTTPTransport|Carrier|Gathering|NetworkBackend|NetworkStream|ConnectionPool|EventStream)\b", r"\1"),
     (r"\bAsyncGenerator, Generator\b", "Generator"),
     (r"\bAsyncGenerator\[([\w\[\]]+), None\]", r"Generator[\1, None, None]"),
     (r"\bAsyncGenerator\b", "Generator"),

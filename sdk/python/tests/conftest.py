@@ -18,6 +18,8 @@ T = TypeVar("T")
 WAIT_MAX_S = 180
 """How long a test waits. An idle machine needs some milliseconds; only a failure reaches it."""
 
+LISTENER = """read -r asked; echo '{"type": "progress"}'; read -r passed; echo '{"type": "result", "result": "heard"}'"""
+
 CONFIG: dict[str, Any] = {
     "lane": {
         "main": {"max_concurrency": 4},
@@ -34,6 +36,8 @@ CONFIG: dict[str, Any] = {
         "broken": {"command": ["sh", "-c", "echo went wrong >&2; exit 3"]},
         "outside": {"external": True},
         "echo": {"echo": True},
+        # It answers once a message has been passed into its turn.
+        "listener": {"protocol": "jsonl", "command": ["sh", "-c", LISTENER]},
     },
     "handler": {
         "read": {"command": ["cat"]},

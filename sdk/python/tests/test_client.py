@@ -170,6 +170,59 @@ def test_a_session_collects_messages_while_it_is_busy(server: Local) -> None:
     run(server.url, test)
 
 
+def test_a_waiting_message_is_promoted_into_the_running_turn(client: Client, server: Local) -> None:
+    session = client.session(fresh("promote"))
+    with client.events(session=session.key) as stream:
+        first = session.send("one", agent="listener")
+        # The turn takes messages before it reports progress.
+        assert first.task_id is not None and any(isinstance(event, events.Progress) for event in stream)
+    second = session.send("two", agent="listener", mode="followup")
+    promoted = session.promote(second.id)
+    assert (second.outcome, promoted.outcome, promoted.task_id) == ("queued", "steered", first.task_id)
+    assert client.wait(first.task_id).result == "heard"
+    assert session.receipt(second.id).status == "steered"
+
+    async def test(client: AsyncClient) -> None:
+        session = client.session(fresh("promote"))
+        message = await session.send("one", agent="slow")
+        later = await session.send("two", agent="slow", mode="followup")
+        with pytest.raises(errors.Invalid, match="no running turn takes this message"):
+            await session.promote(later.id)
+        await session.clear()
+        await session.interrupt()
+        assert message.task_id is not None
+        await client.wait(message.task_id)
+
+    run(server.url, test)
+
+
+def test_a_schedule_is_created_changed_fired_and_removed(client: Client, server: Local) -> None:
+    schedule = client.schedule("nightly")
+    made = schedule.create(cron="30 2 * * *", agent="echo", message="Tidy up", user={"id": "ann"}, enabled=False)
+    assert (made.name, made.agent, made.timezone, made.enabled, made.next_runs) == ("nightly", "echo", "UTC", False, [])
+    changed = schedule.change(enabled=True, timezone="Europe/Berlin")
+    assert (changed.enabled, changed.timezone, changed.message, len(changed.next_runs)) == (True, "Europe/Berlin", "Tidy up", 3)
+    fired = schedule.run()
+    assert (fired.trigger, fired.error) == ("manual", None) and fired.task_id is not None
+    assert client.wait(fired.task_id).result == "Tidy up"
+    assert [one.task_id for one in schedule.runs()] == [fired.task_id]
+    assert [one.name for one in client.schedules()] == ["nightly"]
+    last = schedule.get().last_run
+    assert last is not None and last.status == "completed"
+    with pytest.raises(errors.Invalid):
+        schedule.change(cron="31 31 31 2 *")
+
+    async def test(client: AsyncClient) -> None:
+        schedule = client.schedule("nightly")
+        assert [one.task_id async for one in schedule.runs()] == [fired.task_id]
+        await schedule.remove()
+        assert [one.name async for one in client.schedules()] == []
+        with pytest.raises(errors.NotFound):
+            await schedule.get()
+
+    run(server.url, test)
+
+
 def test_a_tool_batch_has_results_in_the_order_of_its_calls(client: Client) -> None:
     tools = ["read", "read", "bash", "read", "write"]
     answer = client.batch(fresh("batch"), [{"tool": tool, "payload": {"n": n}} for n, tool in enumerate(tools)])

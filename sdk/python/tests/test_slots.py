@@ -6,12 +6,13 @@ import asyncio
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
 from conftest import WAIT_MAX_S, Restarting, run
 
-from laneway import AsyncClient, Client, LeaseLost, Local, errors
+from laneway import AsyncClient, Client, LeaseLost, Local, errors, events
 from laneway._lease import LeaseClock, lease_length
 
 GUARDED = Path(__file__).with_name("guarded.py")
@@ -102,6 +103,29 @@ def test_a_block_that_raises_gives_its_slot_back_and_raises(server: Local) -> No
         async with client.slot(["one"]):
             inside.set()
             await asyncio.sleep(30)
+
+    run(server.url, test)
+
+
+def test_a_slot_has_the_id_and_the_label_of_its_caller(client: Client, server: Local) -> None:
+    chosen = str(uuid.uuid4())
+    with client.slot(["main"], id=chosen, label="Refactor") as slot:
+        assert (slot.id, client.task(chosen).label) == (chosen, "Refactor")
+        with pytest.raises(errors.Invalid) as taken:
+            client.slot(["main"], id=chosen).__enter__()
+        assert taken.value.status == 409
+
+    async def test(client: AsyncClient) -> None:
+        waiting = str(uuid.uuid4())
+        async with client.slot(["labelled"], label="first"):
+            second = asyncio.ensure_future(client.slot(["labelled"], id=waiting, label="second").__aenter__())
+            async for event in await client.events(lane="labelled"):
+                if isinstance(event, events.Changed) and event.waiting == 1:
+                    break
+            assert [task.label async for task in client.tasks(lane="labelled", status="queued")] == ["second"]
+            assert (await client.cancel(waiting)).status == "cancelled_while_queued"
+            with pytest.raises(errors.Cancelled):
+                await second
 
     run(server.url, test)
 

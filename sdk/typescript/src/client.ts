@@ -6,6 +6,7 @@ import type { EventStream } from "./events.js";
 import { External, type PendingTask } from "./external.js";
 import { Lane } from "./lanes.js";
 import { asChild } from "./running.js";
+import { Schedule } from "./schedules.js";
 import { Session, sessionLane } from "./sessions.js";
 import { Slot, type SlotOptions } from "./slots.js";
 import { type CallOptions, type ClientOptions, type Request, Transport, pathOf } from "./transport.js";
@@ -24,6 +25,7 @@ import type {
   LettersSelector,
   PriorityRequest,
   RedriveAnswer,
+  ScheduleView,
   SessionStats,
   SessionSummary,
   StatusView,
@@ -75,7 +77,7 @@ export class Client {
     return this.transport.read<T>(path, { ...request, method });
   }
 
-  // Agents, sessions, lanes
+  // Agents, sessions, lanes, schedules
 
   agent(name: string): Agent {
     return new Agent(this.transport, name);
@@ -89,6 +91,10 @@ export class Client {
     return new Lane(this.transport, name);
   }
 
+  schedule(name: string): Schedule {
+    return new Schedule(this.transport, name);
+  }
+
   agents(options: CallOptions = {}): AsyncGenerator<AgentView, void, void> {
     return this.transport.pages(pathOf("agents"), options);
   }
@@ -99,6 +105,10 @@ export class Client {
 
   lanes(options: CallOptions = {}): AsyncGenerator<LaneNumbers, void, void> {
     return this.transport.pages(pathOf("lanes"), options);
+  }
+
+  schedules(options: CallOptions = {}): AsyncGenerator<ScheduleView, void, void> {
+    return this.transport.pages(pathOf("schedules"), options);
   }
 
   workers(options: CallOptions = {}): AsyncGenerator<WorkerView, void, void> {

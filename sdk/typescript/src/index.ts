@@ -11,6 +11,7 @@ export { PendingTask } from "./external.js";
 export { Lane, type LaneSettings } from "./lanes.js";
 export type { Local, LocalOptions } from "./local.js";
 export type { Retry } from "./retry.js";
+export { Schedule } from "./schedules.js";
 export { Session, sessionLane } from "./sessions.js";
 export { Slot, type SlotOptions } from "./slots.js";
 export { TaskRun } from "./task-run.js";

@@ -18,7 +18,7 @@ import {
   RunTimedOut,
   Unreachable,
 } from "../src/index.js";
-import { CONFIG, fresh } from "./server.js";
+import { CONFIG, all, fresh } from "./server.js";
 
 let server: Local;
 let client: Client;
@@ -159,6 +159,36 @@ test("a session collects messages while it is busy", async () => {
   assert.equal(await session.clear(), 1);
   await session.interrupt();
   assert.equal((await client.wait(first.task_id!)).status, "cancelled");
+});
+
+test("a waiting message is promoted into the running turn", async () => {
+  const session = client.session(fresh("promote"));
+  const events = await client.events({ session: session.key });
+  const first = await session.send("one", { agent: "listener" });
+  // The turn takes messages before it reports progress.
+  for await (const { event } of events) if (event === "progress") break;
+  const second = await session.send("two", { agent: "listener", mode: "followup" });
+  const promoted = await session.promote(second.id);
+  assert.deepEqual([second.outcome, promoted.outcome, promoted.task_id], ["queued", "steered", first.task_id]);
+  assert.equal((await client.wait(first.task_id!)).result, "heard");
+  assert.equal((await session.receipt(second.id)).status, "steered");
+  await assert.rejects(session.promote(second.id), Refusal);
+});
+
+test("a schedule is created, changed, fired and removed", async () => {
+  const schedule = client.schedule("nightly");
+  const made = await schedule.create({ cron: "30 2 * * *", agent: "echo", message: "Tidy up", enabled: false });
+  assert.deepEqual([made.name, made.agent, made.timezone, made.enabled, made.next_runs], ["nightly", "echo", "UTC", false, []]);
+  const changed = await schedule.change({ enabled: true, timezone: "Europe/Berlin" });
+  assert.deepEqual([changed.enabled, changed.timezone, changed.message, changed.next_runs.length], [true, "Europe/Berlin", "Tidy up", 3]);
+  const fired = await schedule.run();
+  assert.equal((await client.wait(fired.task_id!)).result, "Tidy up");
+  assert.deepEqual((await all(schedule.runs())).map((one) => [one.task_id, one.trigger]), [[fired.task_id, "manual"]]);
+  assert.equal((await schedule.get()).last_run?.status, "completed");
+  assert.deepEqual((await all(client.schedules())).map(({ name }) => name), ["nightly"]);
+  await assert.rejects(schedule.change({ cron: "31 31 31 2 *" }), Invalid);
+  await schedule.remove();
+  await assert.rejects(schedule.get(), NotFound);
 });
 
 test("a tool batch has results in the order of its calls", async () => {

@@ -10,6 +10,8 @@ import { Laneway, type Local } from "../src/index.js";
 /** How long a test waits. An idle machine needs some milliseconds; only a failure reaches it. */
 export const WAIT_MAX_MS = 180_000;
 
+const LISTENER = `read -r asked; echo '{"type": "progress"}'; read -r passed; echo '{"type": "result", "result": "heard"}'`;
+
 export const CONFIG = {
   lane: {
     main: { max_concurrency: 4 },
@@ -24,6 +26,8 @@ export const CONFIG = {
     slow: { command: ["sleep", "60"], max_queued: 3 },
     broken: { command: ["sh", "-c", "echo went wrong >&2; exit 3"] },
     outside: { external: true },
+    // It answers once a message has been passed into its turn.
+    listener: { protocol: "jsonl", command: ["sh", "-c", LISTENER] },
     // All samples of the documentation use it at once.
     echo: { echo: true, max_queued: 100 },
   },
@@ -32,6 +36,13 @@ export const CONFIG = {
 };
 
 export const fresh = (word: string): string => `${word}-${crypto.randomUUID().slice(0, 8)}`;
+
+/** Everything that an iterator yields. */
+export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
 
 /** A server with a file store on a fixed port, which a test can kill and restart. */
 export class Restarting {

@@ -9,9 +9,9 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { AtCapacity, type Client, Laneway, LeaseLost, type Local, Lost, Refusal, WaitTimeout } from "../src/index.js";
+import { AtCapacity, Cancelled, type Client, Laneway, LeaseLost, type Local, Lost, Refusal, WaitTimeout } from "../src/index.js";
 import { leaseLength } from "../src/leases.js";
-import { CONFIG, Restarting, WAIT_MAX_MS } from "./server.js";
+import { CONFIG, Restarting, WAIT_MAX_MS, all } from "./server.js";
 
 let server: Local;
 let client: Client;
@@ -51,6 +51,18 @@ test("the slot of a killed process is free after its lease", async () => {
   // The slot is not free at once, because the last heartbeat is at most a third of the lease old.
   await assert.rejects(client.slot(["one"], { wait_ms: 0 }), AtCapacity);
   await client.withSlot(["one"], { wait_ms: 60_000 }, () => undefined);
+});
+
+test("a slot has the id and the label of its caller, and can be cancelled by that id while it waits", async () => {
+  const [id, waiting] = [crypto.randomUUID(), crypto.randomUUID()];
+  await using held = await client.slot(["labelled"], { id, label: "Refactor" });
+  assert.deepEqual([held.id, (await client.task(id)).label], [id, "Refactor"]);
+  await assert.rejects(client.slot(["main"], { id }), (error) => error instanceof Refusal && error.status === 409);
+  const second = assert.rejects(client.slot(["labelled"], { id: waiting, label: "second" }), Cancelled);
+  for await (const event of await client.events({ lane: "labelled" })) if (event.event === "changed" && event.data.waiting === 1) break;
+  assert.deepEqual((await all(client.tasks({ lane: "labelled", status: "queued" }))).map(({ label }) => label), ["second"]);
+  assert.equal((await client.cancel(waiting)).status, "cancelled_while_queued");
+  await second;
 });
 
 test("a lease is renewed for as long as the block runs", async () => {

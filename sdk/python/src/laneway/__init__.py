@@ -4,12 +4,14 @@ from . import errors, events, types
 from ._async.agents import AsyncAgent, AsyncTurn
 from ._async.client import AsyncClient
 from ._async.lanes import AsyncLane
+from ._async.schedules import AsyncSchedule
 from ._async.sessions import AsyncSession
 from ._async.slots import AsyncSlot
 from ._async.streams import AsyncEventStream
 from ._sync.agents import Agent
 from ._sync.client import Client
 from ._sync.lanes import Lane
+from ._sync.schedules import Schedule
 from ._sync.sessions import Session
 from ._sync.slots import Slot
 from ._sync.streams import EventStream
@@ -30,6 +32,7 @@ __all__ = [
     "AsyncClient",
     "AsyncEventStream",
     "AsyncLane",
+    "AsyncSchedule",
     "AsyncSession",
     "AsyncSlot",
     "AsyncTurn",
@@ -49,6 +52,7 @@ __all__ = [
     "QueueMetrics",
     "Refusal",
     "Retry",
+    "Schedule",
     "Session",
     "Slot",
     "TaskRun",

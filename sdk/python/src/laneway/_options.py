@@ -137,6 +137,21 @@ class SlotOptions(TypedDict, total=False):
     """0 to 9, or the name of a source."""
 
 
+class ScheduleOptions(TypedDict, total=False):
+    """Options of a new schedule."""
+
+    timezone: str
+    """The time zone. Default: `UTC`."""
+    session: str
+    """The session. Default: none."""
+    user: UserRef
+    """The person on whose behalf its turns run. Default: the subject of the token."""
+    enabled: bool
+    """Whether the schedule fires. Default: true."""
+    catch_up: str
+    """What follows firings that were missed while the server was down: `skip` (the default) or `one`."""
+
+
 class LaneOptions(TypedDict, total=False):
     """Settings of a lane; durations are milliseconds or texts such as `"2s"`."""
 

@@ -22,6 +22,7 @@ from ..types import (
     LaneNumbers,
     PriorityRequest,
     RedriveAnswer,
+    ScheduleView,
     SessionStats,
     SessionSummary,
     StatusView,
@@ -36,6 +37,7 @@ from .agents import AsyncAgent
 from .external import AsyncExternal
 from .lanes import AsyncLane
 from .leases import AsyncLeases
+from .schedules import AsyncSchedule
 from .sessions import AsyncSession
 from .slots import AsyncSlot
 from .streams import AsyncEventStream
@@ -94,7 +96,7 @@ class AsyncClient:
         response = await self.transport.send(method, path, body=body, query=query)
         return meaning(object, response) if response.content else None
 
-    # Agents, sessions, lanes
+    # Agents, sessions, lanes, schedules
 
     def agent(self, name: str) -> AsyncAgent:
         """The agent with a name."""
@@ -108,6 +110,10 @@ class AsyncClient:
         """The lane with a name."""
         return AsyncLane(self.transport, name)
 
+    def schedule(self, name: str) -> AsyncSchedule:
+        """The schedule with a name."""
+        return AsyncSchedule(self.transport, name)
+
     def agents(self) -> AsyncGenerator[AgentView, None]:
         """All agents."""
         return self.transport.pages(AgentView, path_of("agents"))
@@ -119,6 +125,10 @@ class AsyncClient:
     def lanes(self) -> AsyncGenerator[LaneNumbers, None]:
         """All lanes that are in use or configured."""
         return self.transport.pages(LaneNumbers, path_of("lanes"))
+
+    def schedules(self) -> AsyncGenerator[ScheduleView, None]:
+        """All schedules, by name."""
+        return self.transport.pages(ScheduleView, path_of("schedules"))
 
     def workers(self) -> AsyncGenerator[WorkerView, None]:
         """All workers with claimed tasks."""

@@ -24,6 +24,7 @@ from ..types import (
     LaneNumbers,
     PriorityRequest,
     RedriveAnswer,
+    ScheduleView,
     SessionStats,
     SessionSummary,
     StatusView,
@@ -38,6 +39,7 @@ from .agents import Agent
 from .external import External
 from .lanes import Lane
 from .leases import Leases
+from .schedules import Schedule
 from .sessions import Session
 from .slots import Slot
 from .streams import EventStream
@@ -96,7 +98,7 @@ class Client:
         response = self.transport.send(method, path, body=body, query=query)
         return meaning(object, response) if response.content else None
 
-    # Agents, sessions, lanes
+    # Agents, sessions, lanes, schedules
 
     def agent(self, name: str) -> Agent:
         """The agent with a name."""
@@ -110,6 +112,10 @@ class Client:
         """The lane with a name."""
         return Lane(self.transport, name)
 
+    def schedule(self, name: str) -> Schedule:
+        """The schedule with a name."""
+        return Schedule(self.transport, name)
+
     def agents(self) -> Generator[AgentView, None, None]:
         """All agents."""
         return self.transport.pages(AgentView, path_of("agents"))
@@ -121,6 +127,10 @@ class Client:
     def lanes(self) -> Generator[LaneNumbers, None, None]:
         """All lanes that are in use or configured."""
         return self.transport.pages(LaneNumbers, path_of("lanes"))
+
+    def schedules(self) -> Generator[ScheduleView, None, None]:
+        """All schedules, by name."""
+        return self.transport.pages(ScheduleView, path_of("schedules"))
 
     def workers(self) -> Generator[WorkerView, None, None]:
         """All workers with claimed tasks."""
