@@ -55,6 +55,9 @@ export const count = (number) => (number === null || number === undefined ? "–
 
 export const many = (number, one, more = `${one}s`) => `${count(number)} ${number === 1 ? one : more}`;
 
+/** What a list calls a task: its label, otherwise its kind. */
+export const called = (task) => task.label ?? task.kind;
+
 export const shortId = (id) => (id.length > 13 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id);
 
 /** Which of four colours a priority from 0 to 9 has; each has a name too. */

@@ -178,6 +178,19 @@ test("a conversation is written to, its messages moved, withdrawn and cleared, i
   await server.until(`/api/tasks/${turn}`, ({ status }) => status === "cancelled");
 });
 
+test("a waiting message is passed into the running turn", async () => {
+  const say = (text) => server.ask("POST", "/api/sessions/eve/messages", { agent: "listener", text, mode: "followup" });
+  const { task_id: turn } = await say("Begin");
+  await server.until(`/api/tasks/${turn}`, ({ status }) => status === "running");
+  const { id } = await say("Rather this");
+  await goTo("sessions/eve");
+  const row = page.locator(".messages li", { hasText: "Rather this" });
+  await button("Into the turn", row).click();
+  await said("The message: steered.");
+  await server.until(`/api/tasks/${turn}`, ({ status }) => status === "completed");
+  assert.equal((await server.ask("GET", `/api/sessions/eve/messages/${id}`)).status, "steered");
+});
+
 test("a schedule is made, run, paused, switched on and removed", async () => {
   const one = async (name) => (await server.ask("GET", "/api/schedules")).items.find((schedule) => schedule.name === name);
   await goTo("schedules");

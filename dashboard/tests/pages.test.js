@@ -139,6 +139,23 @@ test("a lane's line stands in its own order, those at home elsewhere included", 
   await leave(page);
 });
 
+test("a slot shows the label of its caller, wherever tasks are listed", async () => {
+  const slot = (label, more) => server.ask("POST", "/api/slots", { lanes: ["desk"], label, lease_ms: 3600000, ...more });
+  const { id } = await slot("Refactor");
+  const page = await visit(browser, `${server.url}/#/tasks?lane=desk`);
+  await page.locator("[data-row]").getByText("Refactor").waitFor();
+  const waiting = crypto.randomUUID();
+  const second = assert.rejects(slot("Review", { id: waiting }), { status: 409 });
+  await goTo(page, server, "lanes/desk");
+  for (const label of ["Refactor", "Review"]) await page.locator("[data-row]").getByText(label).waitFor();
+  await goTo(page, server, `tasks/${id}`);
+  await page.locator("h1").getByText("Refactor").waitFor();
+  await page.getByRole("region", { name: "Facts" }).getByText("laneway.remote-slot").waitFor();
+  await server.ask("DELETE", `/api/tasks/${waiting}`);
+  await second;
+  await leave(page);
+});
+
 test("a worker's heartbeat shows", async () => {
   await server.task("beats", ["external"]);
   const { tasks } = await server.ask("POST", "/api/claim", { worker: "beater", lanes: ["external"], kinds: ["beats"], lease_ms: 3600000 });

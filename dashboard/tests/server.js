@@ -36,6 +36,11 @@ agent "coder" {
   lanes = ["main", "provider:llm"]
 }
 agent "builder" { external = true }
+# It answers once a message has been passed into its turn.
+agent "listener" {
+  protocol = "jsonl"
+  command = ["sh", "-c", "read -r asked; read -r passed; echo '{\\"type\\": \\"result\\", \\"result\\": \\"heard\\"}'"]
+}
 agent "teller" {
   command = ["sh", "-c", "echo once upon a time; exec sleep 600"]
   lanes = ["story"]

@@ -4,7 +4,7 @@ import { html, useCallback, useState } from "../view.js";
 import { ask, may, pages, part } from "../api.js";
 import { useAnswer } from "../live.js";
 import { Link } from "../route.js";
-import { about, count, length, lengthTyped, many, shortId } from "../words.js";
+import { about, called, count, length, lengthTyped, many, shortId } from "../words.js";
 import { Act, note, nothing } from "../parts/dialog.js";
 import { Line, Slots, laneWord } from "../parts/lanebar.js";
 import { LongList } from "../parts/list.js";
@@ -91,7 +91,7 @@ function Setting({ lane, name, value, after }) {
 function Running({ tasks }) {
   if (tasks.length === 0) return html`<${Empty} title="Nothing runs here now.">What may run here starts by itself.<//>`;
   return html`<ul class="plain-list">${tasks.map((task) => html`<li key=${task.id}>
-    <${Link} to=${["tasks", task.id]} class="row" data-row=""><span class="c-kind name">${task.kind}</span>
+    <${Link} to=${["tasks", task.id]} class="row" data-row=""><span class="c-kind name" title=${task.kind}>${called(task)}</span>
       <span class="c-id id wide">${shortId(task.id)}</span><span class="c-lane wide name">${task.worker ? `by ${task.worker}` : ""}</span>
       <span class="c-time num">for <${Since} at=${task.started_at} /></span><//></li>`)}</ul>`;
 }
@@ -118,7 +118,7 @@ function Waits({ line, lane, why }) {
   }
   const row = (task) => html`<${Link} to=${["tasks", task.id]} class="row" data-row="">
     <span class="c-place num">#${task.lane_position ?? "–"}</span>
-    <span class="c-kind two" title=${task.id}><span class="name">${task.kind}</span>${besides(task, lane)}</span>
+    <span class="c-kind two" title=${task.id}><span class="name">${called(task)}</span>${besides(task, lane)}</span>
     <span class="c-prio"><${Priority} own=${task.priority} effective=${task.effective_priority} /></span>
     <span class="c-eta wide num">${task.eta_ms === undefined ? "" : about(task.eta_ms)}</span>
     <span class="c-since num">for <${Since} at=${task.submitted_at} /></span><//>`;

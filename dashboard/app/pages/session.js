@@ -43,12 +43,16 @@ function Now({ session, turns, after }) {
     ${said.map((message) => html`<${Said} key=${message.id} message=${message} kind=${late.has(message.id) ? "steered" : "asked"} />`)}`;
 }
 
-function Line({ name: key, messages, after }) {
+function Line({ name: key, turn, messages, after }) {
   if (messages.length === 0) return html`<${Empty} title="No message waits.">What is written while a turn runs waits here.<//>`;
   const of = (message) => `${path(key)}/messages/${part(message.id)}`;
   const withdraw = (message) => ({ title: "Withdraw the message?", action: "Withdraw", danger: true, what: ["It never reaches the agent.", `“${message.text.slice(0, 200)}”`] });
   const move = (message, before) => async () => {
     await ask("POST", `${of(message)}/move`, { body: before ? { before: before.id } : {} });
+  };
+  const promote = (message) => async () => {
+    const { outcome } = await ask("POST", `${of(message)}/promote`);
+    return `The message: ${stateWord(outcome)}.`;
   };
   return html`<ol class="messages">${messages.map((message, index) => html`<li key=${message.id} data-row="" tabindex="-1">
     <span class="num">#${index + 1}</span><div><p class="message">${message.text}</p>
@@ -57,6 +61,7 @@ function Line({ name: key, messages, after }) {
       <${Act} label="↑" title="Earlier" aria-label="Earlier" disabled=${index === 0} run=${move(message, messages[index - 1])} after=${after} />
       <${Act} label="↓" title="Later" aria-label="Later" disabled=${index === messages.length - 1} run=${move(message, messages[index + 2])} after=${after} />
       <${Act} label="Send now" run=${async () => { await ask("POST", `${of(message)}/send-now`); return "It is next."; }} after=${after} />
+      ${turn && html`<${Act} label="Into the turn" title="Pass it into the running turn" run=${promote(message)} after=${after} />`}
       <${Act} label="Withdraw" danger ask=${withdraw(message)} run=${async () => { await ask("DELETE", of(message)); return "Withdrawn."; }} after=${after} /></span>`}
   </li>`)}</ol>`;
 }
@@ -179,7 +184,7 @@ export function Session({ name }) {
     <${Trouble} error=${error} />
     <div class="columns"><div>
       <section class="card" aria-label="The turn that runs"><h2>Now</h2><${Now} session=${session} turns=${turns} after=${refresh} /></section>
-      <section class="card" aria-label="Messages that wait"><h2>Waiting messages</h2><${Line} name=${name} messages=${messages} after=${refresh} />
+      <section class="card" aria-label="Messages that wait"><h2>Waiting messages</h2><${Line} name=${name} turn=${session?.current_turn} messages=${messages} after=${refresh} />
         <${Box} session=${session} name=${name} usual=${past[0]?.payload?.agent} after=${refresh} /></section>
       <${Parked} name=${name} messages=${session?.set_aside ?? []} after=${refresh} />
       <${Turns} turns=${past} name=${name} />

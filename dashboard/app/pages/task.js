@@ -4,7 +4,7 @@ import { html, useCallback, useEffect, useState } from "../view.js";
 import { ask, may, part, send, withQuery } from "../api.js";
 import { read, useAnswer } from "../live.js";
 import { Link, go } from "../route.js";
-import { about, isOver, length, many, stateWord } from "../words.js";
+import { about, called, isOver, length, many, stateWord } from "../words.js";
 import { Act, nothing } from "../parts/dialog.js";
 import { Empty, Facts, Folded, LaneLink, Priority, State, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Exact, Time } from "../parts/time.js";
@@ -146,7 +146,7 @@ export function Task({ id }) {
   if (!data) return html`<${Title}>Task<//>${error ? html`<${Trouble} error=${error} />` : html`<${Waiting} />`}`;
   const { task, deadLetter, children } = data;
   return html`<${Title} actions=${html`<${Actions} task=${task} isDead=${Boolean(deadLetter)} after=${refresh} />`}>
-      <span class="name">${task.kind}</span> <${State} status=${task.status} /><//>
+      <span class="name">${called(task)}</span> <${State} status=${task.status} /><//>
     <p class="id selectable">${task.id}</p>
     <${Trouble} error=${error} />
     ${isWaiting(task.status) && html`<section class="card why" aria-label="Why it waits"><h2>Why it waits</h2><${Why} id=${id} task=${task} /></section>`}
@@ -163,7 +163,7 @@ export function Task({ id }) {
       </div>
       <section class="card" aria-label="Facts"><h2>Facts</h2><${Facts} of=${[
         ["lanes", html`<span class="list">${task.lanes.map((lane) => html`<${LaneLink} lane=${lane} />`)}</span>`],
-        ["conversation", task.session && html`<${Link} to=${["sessions", task.session]} class="name">${task.session}<//>`],
+        ["kind", task.label && task.kind], ["conversation", task.session && html`<${Link} to=${["sessions", task.session]} class="name">${task.session}<//>`],
         ["attempts", task.attempts], ["priority", html`<${Priority} own=${task.priority} effective=${task.effective_priority} />`],
         ["asked by", task.source], ["worker", task.worker], ["submitted", html`<${Time} at=${task.submitted_at} />`],
         ["started", task.started_at && html`<${Time} at=${task.started_at} />`], ["ended", task.ended_at && html`<${Time} at=${task.ended_at} />`],
@@ -174,7 +174,7 @@ export function Task({ id }) {
         <h2>Children</h2>
         ${children.items.length === 0
           ? html`<${Empty} title="None.">A task that names this one as its parent shows here.<//>`
-          : html`<ul class="plain-list" aria-label="Children">${children.items.map((child) => html`<li key=${child.id}><${TaskLink} id=${child.id} /> <span class="name">${child.kind}</span> <${State} status=${child.status} /></li>`)}</ul>
+          : html`<ul class="plain-list" aria-label="Children">${children.items.map((child) => html`<li key=${child.id}><${TaskLink} id=${child.id} /> <span class="name">${called(child)}</span> <${State} status=${child.status} /></li>`)}</ul>
             ${children.next_cursor && html`<p><${Link} to=${["tasks"]} query=${{ parent: task.id }}>All its children →<//></p>`}`}
       </section>
     </div>`;

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "../view.js";
 import { Link } from "../route.js";
-import { SIGNS, count, isOver, shortId, stateWord, urgency } from "../words.js";
+import { SIGNS, called, count, isOver, shortId, stateWord, urgency } from "../words.js";
 
 export function State({ status }) {
   return html`<span class=${`state ${status}`}><span aria-hidden="true">${SIGNS[status] ?? "·"}</span> ${stateWord(status)}</span>`;
@@ -99,7 +99,7 @@ export function TaskRow({ task, time }) {
   return html`<${Link} to=${["tasks", task.id]} class="row" data-row="">
     <span class="c-state"><${State} status=${task.status} /></span>
     <span class="c-place num">${task.position ? `#${task.position}` : ""}</span>
-    <span class="c-kind name" title=${task.kind}>${task.kind}</span>
+    <span class="c-kind name" title=${task.kind}>${called(task)}</span>
     <span class="c-lane wide name" title=${task.lanes.join(", ")}>${home}${others.length ? html` <small>+${others.length}</small>` : ""}</span>
     <span class="c-prio wide"><${Priority} own=${task.priority} effective=${task.effective_priority} /></span>
     <span class="c-id wide id">${shortId(task.id)}</span>
