@@ -104,7 +104,7 @@ fn top_shows_lanes_obeys_confirmed_keys_and_survives_a_restart_of_the_server() {
         screen.lines().all(|line| line.chars().count() <= 80) && screen.lines().count() <= 24,
         "{screen}"
     );
-    for text in ["running 0/∞  waiting 3", "No worker has claimed it.", "q quit", "LANE", "REFUSED", "P99"]
+    for text in ["running 0/∞  waiting 3", "No worker has claimed it.", "q quit", "LANE", "REFUSED", "P95"]
     {
         assert!(screen.contains(text), "no {text:?} on this screen:\n{screen}");
     }
@@ -291,11 +291,14 @@ fn many_dead_letters_are_redriven_with_a_bar_and_colours_are_for_terminals() {
 #[test]
 fn a_status_line_follows_each_change() {
     let dir = tempfile::tempdir().unwrap();
-    let config = "lane \"global\" { max_concurrency = 3 }\nlane \"gpu\" { handler = \"external\" }\nstore = \"memory\"";
+    let config = "lane \"gpu\" {\nhandler = \"external\"\nmax_concurrency = 3\n}\nstore = \"memory\"";
     std::fs::write(dir.path().join("laneway.hcl"), config).unwrap();
     let served = serve(dir.path(), "127.0.0.1:0");
     let mut command = laneway(dir.path());
-    command.args(["status", "--line", "--watch"]).env("LANEWAY_URL", &served.url).stdout(Stdio::piped());
+    command
+        .args(["status", "--line", "--watch", "--lane", "gpu"])
+        .env("LANEWAY_URL", &served.url)
+        .stdout(Stdio::piped());
     let mut following = command.spawn().unwrap();
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines().map(|line| line.unwrap());
     assert_eq!(lines.next().unwrap(), "", "idle");
@@ -314,6 +317,32 @@ fn a_status_line_follows_each_change() {
     assert_eq!(lines.next().unwrap(), "");
     following.kill().unwrap();
     following.wait().unwrap();
+}
+
+#[test]
+fn top_names_the_slot_that_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("laneway.hcl"), "store = \"memory\"\nserver { drain_grace = \"10ms\" }")
+        .unwrap();
+    let served = serve(dir.path(), "127.0.0.1:0");
+    let slot = |label: &str| {
+        let body = format!("{{\"lanes\": [\"editor\"], \"label\": \"{label}\", \"lease_ms\": 600000}}");
+        let mut curl = Command::new("curl");
+        curl.args(["-s", "-H", "content-type: application/json", "-d", &body]);
+        curl.arg(format!("{}/api/slots", served.url)).stdout(Stdio::null());
+        curl
+    };
+    assert!(slot("Refactor").status().unwrap().success());
+    let mut waiting = slot("Review").spawn().unwrap();
+    let terminal = Terminal::open();
+    terminal.line(&format!("laneway top --url {}", served.url));
+    terminal.wait("label", |screen| {
+        let found = screen.lines().find(|line| line.starts_with("Longest waiting"));
+        found.is_some_and(|line| line.contains(": Review, "))
+    });
+    terminal.keys(&["q"]);
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
 }
 
 #[test]

@@ -137,6 +137,13 @@ pub(crate) enum SessionsCommand {
         /// The message's id
         message: String,
     },
+    /// Passes a waiting message into the running turn
+    Promote {
+        /// The session
+        key: String,
+        /// The message's id
+        message: String,
+    },
     /// Sends a parked message again
     Resend {
         /// The session

@@ -11,6 +11,9 @@ pub(crate) struct Status {
     /// Prints one line for a status bar, `Agent: 2/3` or `Agent: 3/3 (2 queued)`; nothing when idle
     #[arg(long)]
     pub(crate) line: bool,
+    /// With --line: the line of this lane [default: global, which all tasks need]
+    #[arg(long, requires = "line")]
+    pub(crate) lane: Option<String>,
     /// Keeps running, and prints again at each change
     #[arg(long)]
     pub(crate) watch: bool,

@@ -34,6 +34,9 @@ pub(crate) async fn run(verb: Sessions) -> Result<(), CliError> {
             client.withdraw_message(&key, &message).await?;
             done("Withdrawn.", is_json)
         }
+        Some(SessionsCommand::Promote { key, message }) => {
+            taken(&client.promote(&key, &message).await?, is_json)
+        }
         Some(SessionsCommand::Resend { key, message }) => {
             taken(&client.resend(&key, &message).await?, is_json)
         }

@@ -91,7 +91,7 @@ async fn follow(verb: &Status, client: &Client) -> Result<(), CliError> {
 
 /// Prints the line if it has changed.
 async fn follow_line(verb: &Status, client: &Client, last: &mut Option<String>) -> Result<(), CliError> {
-    let status = client.status().await?;
+    let status = client.status_of(verb.lane.as_deref()).await?;
     let line = line_of(&status);
     if last.as_ref() == Some(&line) {
         return Ok(());
@@ -114,7 +114,7 @@ fn line_of(status: &StatusView) -> String {
 }
 
 async fn show(verb: &Status, client: &Client) -> Result<(), CliError> {
-    let status = client.status().await?;
+    let status = client.status_of(verb.lane.as_deref()).await?;
     if verb.line {
         let line = line_of(&status);
         return match (verb.asking.json, line.is_empty()) {
@@ -160,7 +160,8 @@ async fn present(verb: &Status, client: &Client, status: &StatusView) -> Result<
 
 /// A table of live tasks.
 fn rows_of(tasks: &[TaskView]) -> Rows {
-    let mut rows = Rows::under(&["TASK", "STATUS", "LANE", "?KIND", ">FOR", ">STARTS IN", "?SESSION"]);
+    let mut rows =
+        Rows::under(&["TASK", "STATUS", "LANE", "?KIND", ">FOR", ">STARTS IN", "?SESSION", "LABEL"]);
     for task in tasks {
         let is_running = task.status == "running";
         let status = match task.position.filter(|_| !is_running) {
@@ -176,7 +177,8 @@ fn rows_of(tasks: &[TaskView]) -> Rows {
             format::since(since),
             if is_running { String::new() } else { format::maybe(task.eta_ms) },
             task.session.clone().unwrap_or_default(),
+            task.label.as_deref().map(format::short).unwrap_or_default(),
         ]);
     }
-    rows
+    rows.without_empty("LABEL")
 }

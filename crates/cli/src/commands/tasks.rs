@@ -57,8 +57,8 @@ fn list(tasks: &[TaskView], has_more: bool, is_json: bool) -> Result<(), CliErro
     if is_json {
         return output::json(&tasks);
     }
-    let mut rows =
-        Rows::under(&["TASK", "STATUS", "LANE", "?KIND", "?>PRIORITY", "?>ATTEMPTS", ">AGE", "ABOUT"]);
+    let headings = ["TASK", "STATUS", "LANE", "?KIND", "?>PRIORITY", "?>ATTEMPTS", ">AGE", "LABEL", "ABOUT"];
+    let mut rows = Rows::under(&headings);
     for task in tasks {
         let priority = match task.effective_priority {
             Some(effective) if effective != task.priority => format!("{} ({effective})", task.priority),
@@ -78,10 +78,11 @@ fn list(tasks: &[TaskView], has_more: bool, is_json: bool) -> Result<(), CliErro
             priority,
             task.attempts.to_string(),
             format::since(task.submitted_at),
+            task.label.as_deref().map(format::short).unwrap_or_default(),
             about,
         ]);
     }
-    rows.print("No task matches.")?;
+    rows.without_empty("LABEL").print("No task matches.")?;
     if has_more { output::line("… and more; --limit N lists them") } else { Ok(()) }
 }
 
@@ -96,6 +97,7 @@ fn show(task: &TaskView, is_json: bool) -> Result<(), CliError> {
         ("lanes", task.lanes.join(", ")),
         ("source", task.source.clone()),
     ];
+    pairs.extend(task.label.clone().map(|label| ("label", label)));
     let priority = match task.effective_priority {
         Some(effective) if effective != task.priority => format!("{}, level {effective}", task.priority),
         _ => task.priority.to_string(),

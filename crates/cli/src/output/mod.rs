@@ -65,6 +65,16 @@ impl Rows {
         rows.into_iter().for_each(|cells| self.add(cells));
     }
 
+    /// The table without this column, if all its cells are empty.
+    pub(crate) fn without_empty(mut self, heading: &str) -> Rows {
+        let column = self.headings.iter().position(|one| *one == heading);
+        if let Some(column) = column.filter(|column| self.rows.iter().all(|row| row[*column].is_empty())) {
+            self.headings.remove(column);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
+        }
+        self
+    }
+
     /// Prints the table, or `nothing` if it has no rows.
     pub(crate) fn print(&self, nothing: &str) -> Result<(), CliError> {
         if self.rows.is_empty() {

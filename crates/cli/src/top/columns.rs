@@ -21,23 +21,26 @@ pub(super) enum Column {
     Wait,
     P50,
     P90,
+    P95,
     P99,
     Refused,
 }
 
 /// All columns, in the order of the screen.
-const ALL: [Column; 8] = [
+const ALL: [Column; 9] = [
     Column::Name,
     Column::Bar,
     Column::Run,
     Column::Wait,
     Column::P50,
     Column::P90,
+    Column::P95,
     Column::P99,
     Column::Refused,
 ];
 /// The optional columns, the most important first.
-const BY_WEIGHT: [Column; 5] = [Column::P99, Column::Bar, Column::Refused, Column::P90, Column::P50];
+const BY_WEIGHT: [Column; 6] =
+    [Column::P99, Column::Bar, Column::Refused, Column::P95, Column::P50, Column::P90];
 
 /// The columns that fit on a screen.
 pub(super) fn fitting(width: u16) -> Vec<Column> {
@@ -79,6 +82,7 @@ impl Column {
             Column::Wait => right("WAIT".to_owned()),
             Column::P50 => right("P50".to_owned()),
             Column::P90 => right("P90".to_owned()),
+            Column::P95 => right("P95".to_owned()),
             Column::P99 => right("P99".to_owned()),
             Column::Refused => right("REFUSED".to_owned()),
         }
@@ -92,6 +96,7 @@ impl Column {
             Column::Wait => right((lane.waiting + lane.retrying).to_string()),
             Column::P50 => right(format::maybe(lane.wait.p50_ms)),
             Column::P90 => right(format::maybe(lane.wait.p90_ms)),
+            Column::P95 => right(format::maybe(lane.wait.p95_ms)),
             Column::P99 => right(format::maybe(lane.wait.p99_ms)),
             Column::Refused => right(if refused == 0 { String::new() } else { refused.to_string() }),
         }
@@ -122,7 +127,8 @@ mod tests {
         use Column::*;
         let samples = [
             (200, ALL.to_vec()),
-            (80, ALL.to_vec()),
+            (90, ALL.to_vec()),
+            (80, vec![Name, Bar, Run, Wait, P50, P95, P99, Refused]),
             (60, vec![Name, Bar, Run, Wait, P99]),
             (40, vec![Name, Run, Wait, P99]),
             (20, vec![Name, Run, Wait]),

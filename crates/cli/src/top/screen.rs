@@ -121,7 +121,9 @@ fn draw_longest(frame: &mut Frame<'_>, area: Rect, view: &View) {
             let task = &longest.task;
             let lane = task.lanes.first().map(String::as_str).unwrap_or_default();
             let waited = format::since(task.submitted_at);
-            let title = format!("Longest waiting, {waited}: {} in {lane}", task.id);
+            let label = task.label.as_ref().map(|label| format!("{}, ", format::short(label)));
+            let title =
+                format!("Longest waiting, {waited}: {}{} in {lane}", label.unwrap_or_default(), task.id);
             lines.push(Line::styled(format::plain(&title), bold()));
             lines.push(Line::from(format::plain(&longest.why)));
         }

@@ -79,7 +79,12 @@ impl Client {
 
     /// What runs and what waits, over all lanes.
     pub async fn status(&self) -> Result<StatusView, Error> {
-        self.get(["api", "status"]).await
+        self.status_of(None).await
+    }
+
+    /// What runs and what waits in a lane. Without a lane: over all lanes.
+    pub async fn status_of(&self, lane: Option<&str>) -> Result<StatusView, Error> {
+        self.call(Method::GET, ["api", "status"]).query("lane", lane).send().await
     }
 
     /// Points of a chart.
