@@ -127,6 +127,7 @@ scenarios! {
         the_number_of_attempts_is_a_setting
     }
     queue_modes {
+        a_channel_is_known_in_any_case
         a_failed_summary_includes_newer_messages
         a_failing_summary_ends
         a_summary_is_sent_once
