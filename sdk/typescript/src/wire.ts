@@ -678,7 +678,7 @@ export interface HeartbeatAnswer {
   /** The texts of steering messages since the last heartbeat. For a worker that sends `steered`, all that it has not taken. */
   steer: string[];
   /** The same messages with their ids. */
-  steering?: SteeringView[];
+  steering?: TurnMessageView[];
 }
 
 /** A heartbeat. */
@@ -1382,24 +1382,6 @@ export interface StatusView {
 
 /** A text for a running turn. */
 export interface SteerRequest {
-  /** The text. */
-  text: string;
-}
-
-/** A message that steers a turn. */
-export interface SteeringView {
-  /** The attachments of the message. */
-  attachments?: unknown[] | null;
-  /** The id of the message, for `steered`. */
-  id: string;
-  /** The channel's own id of the message. */
-  message_id?: string | null;
-  /** The metadata of the message. */
-  metadata?: unknown;
-  /** The id of the sender. */
-  sender?: string | null;
-  /** The name of the sender. */
-  sender_name?: string | null;
   /** The text. */
   text: string;
 }

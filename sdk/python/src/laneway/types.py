@@ -794,7 +794,7 @@ class HeartbeatAnswer:
     """When the lease lapses now."""
     steer: list[str]
     """The texts of steering messages since the last heartbeat. For a worker that sends `steered`, all that it has not taken."""
-    steering: Union[list[SteeringView], None] = None
+    steering: Union[list[TurnMessageView], None] = None
     """The same messages with their ids."""
 
 
@@ -1588,26 +1588,6 @@ class SteerRequest(TypedDict):
 
     text: str
     """The text."""
-
-
-@dataclass(frozen=True)
-class SteeringView:
-    """A message that steers a turn."""
-
-    id: str
-    """The id of the message, for `steered`."""
-    text: str
-    """The text."""
-    attachments: Union[list[Any], None] = None
-    """The attachments of the message."""
-    message_id: Union[str, None] = None
-    """The channel's own id of the message."""
-    metadata: Any = None
-    """The metadata of the message."""
-    sender: Union[str, None] = None
-    """The id of the sender."""
-    sender_name: Union[str, None] = None
-    """The name of the sender."""
 
 
 class TaskChange(TypedDict):
