@@ -61,7 +61,7 @@ test("waits and refusals are charted, over five minutes, an hour and a day", asy
   await refuse();
   const page = await visit(browser, `${server.url}/`);
   const drawn = (name) => page.getByRole("img", { name });
-  await drawn(/^Waited before starting, seconds: p50 [\d.]+, p99 [\d.]+$/).waitFor();
+  await drawn(/^Waited before starting, seconds: p50 [\d.]+, p95 [\d.]+, p99 [\d.]+$/).waitFor();
   await drawn(/^Refused per minute, by code: AT_CAPACITY [\d.]+$/).waitFor();
   for (const [name, range] of [["1 h", "1h"], ["24 h", "24h"], ["5 min", "5m"]]) {
     const asked = page.waitForResponse((response) => response.url().includes(`api/history?metric=wait_p99&range=${range}`));

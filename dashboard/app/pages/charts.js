@@ -10,7 +10,7 @@ import { Tabs, Trouble } from "../parts/shown.js";
 import { useNow } from "../parts/time.js";
 
 const SPANS = { "5m": ["5 min", 300], "1h": ["1 h", 3600], "24h": ["24 h", 86400] };
-const METRICS = ["running", "waiting", "completed", "failed", "wait_p50", "wait_p99", "refused"];
+const METRICS = ["running", "waiting", "completed", "failed", "wait_p50", "wait_p95", "wait_p99", "refused"];
 /** How many codes have a line of their own, those with most rejections; the rest share one. */
 const CODES_MAX = 4;
 const COLOURS = [["--red", "red"], ["--amber", "amber"], ["--blue", "blue"], ["--green", "green"], ["--faint", ""]];
@@ -63,7 +63,7 @@ export function Charts({ status }) {
       times,
       load: [times, of("running").map((point) => point.value), of("waiting").map((point) => point.value)],
       flow: [of("completed").map(seconds), rates(of("completed")), rates(of("failed"))],
-      waits: [times, at(times, of("wait_p50")).map(inSeconds), at(times, of("wait_p99")).map(inSeconds)],
+      waits: [times, ...["wait_p50", "wait_p95", "wait_p99"].map((metric) => at(times, of(metric)).map(inSeconds))],
       refused: [of("refused").map(seconds), ...refused.map(([, values]) => values)],
       codes: refused.map(([name], index) => ({ name, token: COLOURS[index][0], kind: COLOURS[index][1] })),
     };
@@ -88,6 +88,7 @@ export function Charts({ status }) {
         { name: "failed", token: "--red", kind: "red" }]} />
       <${Chart} title="Waited before starting, seconds" span=${span} now=${now} data=${drawn.waits} dots series=${[
         { name: "p50", token: "--blue", kind: "blue" },
+        { name: "p95", token: "--green", kind: "green" },
         { name: "p99", token: "--amber", kind: "amber" }]} />
       <${Chart} title="Refused per minute, by code" span=${span} now=${now} data=${quiet ? [drawn.refused[0], drawn.refused[0].map(() => 0)] : drawn.refused}
         series=${quiet ? [{ name: "none", token: "--green", kind: "green" }] : drawn.codes} />

@@ -105,8 +105,8 @@ pub(crate) struct Numbers {
     pub(crate) started: u64,
     pub(crate) completed: u64,
     pub(crate) failed: u64,
-    /// The waits of starts since the previous point: p50 and p99, in milliseconds.
-    pub(crate) wait: Option<(u64, u64)>,
+    /// The waits of starts since the previous point: p50, p95 and p99, in milliseconds.
+    pub(crate) wait: Option<[u64; 3]>,
     pub(crate) refused: BTreeMap<Code, u64>,
 }
 
@@ -204,7 +204,9 @@ impl Ring {
         let nothing = Histogram::default();
         let before = self.waits.get(label).or((!self.samples.is_empty()).then_some(&nothing));
         let since = before.map(|before| seen.wait.since(before));
-        let wait = since.and_then(|since| Some((since.percentile(50)?.0, since.percentile(99)?.0)));
+        let percentile = |percent| since.as_ref().and_then(|since| Some(since.percentile(percent)?.0));
+        let wait = percentile(50).zip(percentile(95)).zip(percentile(99));
+        let wait = wait.map(|((p50, p95), p99)| [p50, p95, p99]);
         let (started, completed, failed) = (seen.started, seen.completed, seen.failed);
         Numbers { started, completed, failed, wait, refused, ..Numbers::default() }
     }
@@ -288,7 +290,27 @@ mod tests {
         work.sample();
         work.sample();
         let waits: Vec<_> = work.points(Range::Minutes5).iter().map(|numbers| numbers.wait).collect();
-        assert_eq!(waits, [None, Some((0, 8)), None]);
+        assert_eq!(waits, [None, Some([0, 8, 8]), None]);
+    }
+
+    #[test]
+    fn each_percentile_is_of_its_own_share() {
+        let mut work = Work::new();
+        work.sample();
+        // Half of a hundred tasks do not wait.
+        for (count, wait) in [(44, 8), (4, 64), (2, 512)] {
+            for _ in 0..count {
+                (0..2).for_each(|_| work.submit());
+                work.end(Millis(wait));
+                work.end(Millis(0));
+            }
+        }
+        work.sample();
+        assert_eq!(work.points(Range::Minutes5)[1].wait, Some([0, 64, 512]));
+        let (_, seen) = work.lanes.stats().find(|(label, _)| *label == "one").unwrap();
+        let shown = crate::http::routes::lanes::percentiles(&seen.wait);
+        let shown = [shown.p50_ms, shown.p90_ms, shown.p95_ms, shown.p99_ms];
+        assert_eq!(shown, [Some(0), Some(8), Some(64), Some(512)]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn counters(stats: &LaneStats) -> LaneCounters {
     }
 }
 
-fn percentiles(histogram: &Histogram) -> Percentiles {
+pub(crate) fn percentiles(histogram: &Histogram) -> Percentiles {
     let at = |percent| histogram.percentile(percent).map(|length| length.0);
     Percentiles { count: histogram.samples(), p50_ms: at(50), p90_ms: at(90), p95_ms: at(95), p99_ms: at(99) }
 }

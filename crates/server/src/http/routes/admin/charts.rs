@@ -20,8 +20,8 @@ use crate::telemetry::charts::{Numbers, Range};
 #[into_params(parameter_in = Query)]
 pub(crate) struct ChartQuery {
     /// `running` (the default) and `waiting`: the largest number since the previous point. `started`, `completed`, `failed`
-    /// and `refused`: the total count. `wait_p50` and `wait_p99`: the waiting time in milliseconds of tasks that started
-    /// since the previous point; without such tasks there is no point.
+    /// and `refused`: the total count. `wait_p50`, `wait_p95` and `wait_p99`: the waiting time in milliseconds of tasks
+    /// that started since the previous point; without such tasks there is no point.
     metric: Option<String>,
     /// The lane. Default `global`, which counts everything.
     lane: Option<String>,
@@ -37,14 +37,15 @@ pub(crate) struct ChartQuery {
 
 type Measure = fn(&Numbers) -> Option<f64>;
 
-const METRICS: [(&str, Measure); 8] = [
+const METRICS: [(&str, Measure); 9] = [
     ("running", |numbers| Some(f64::from(numbers.running))),
     ("waiting", |numbers| Some(f64::from(numbers.waiting))),
     ("started", |numbers| Some(numbers.started as f64)),
     ("completed", |numbers| Some(numbers.completed as f64)),
     ("failed", |numbers| Some(numbers.failed as f64)),
-    ("wait_p50", |numbers| numbers.wait.map(|(p50, _)| p50 as f64)),
-    ("wait_p99", |numbers| numbers.wait.map(|(_, p99)| p99 as f64)),
+    ("wait_p50", |numbers| numbers.wait.map(|[p50, ..]| p50 as f64)),
+    ("wait_p95", |numbers| numbers.wait.map(|[_, p95, _]| p95 as f64)),
+    ("wait_p99", |numbers| numbers.wait.map(|[.., p99]| p99 as f64)),
     ("refused", |numbers| Some(numbers.refused.values().sum::<u64>() as f64)),
 ];
 
