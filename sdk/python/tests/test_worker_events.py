@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 from conftest import run
 
-from laneway import AsyncClient, Client, LeaseLost, Local, TaskRun, Worker, events
+from laneway import AsyncClient, Client, LeaseLost, Local, Refusal, TaskRun, Worker, events
 
 LEASE_MS = 600_000
+
+
+async def announce(task: TaskRun, seen: asyncio.Event) -> None:
+    """Says that the turn takes steering, until the test has seen it: progress is not kept for later watchers."""
+    while not seen.is_set():
+        task.progress("takes steering")
+        await asyncio.sleep(0.005)
 
 
 def test_a_running_attempt_hears_of_a_cancel(server: Local) -> None:
@@ -72,10 +79,11 @@ def test_a_new_turn_starts_after_the_interrupted_one_has_stopped(server: Local) 
 def test_a_running_turn_hears_a_message(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         worker = Worker(client, lanes=["agent:outside"], lease_ms=LEASE_MS, poll=0.1)
+        seen = asyncio.Event()
 
         @worker.handler("agent:outside", steering=True)
         async def turn(task: TaskRun) -> Any:
-            task.progress("takes steering")
+            await announce(task, seen)
             heard: list[str] = []
             while not heard:
                 await asyncio.sleep(0.005)
@@ -89,9 +97,45 @@ def test_a_running_turn_hears_a_message(server: Local) -> None:
         async for told in client.task_events(first.task_id):
             if isinstance(told, events.Progress):
                 break
+        seen.set()
         second = await session.send("two", agent="outside", mode="steer")
         view = await client.wait(first.task_id)
         assert (second.outcome, view.result) == ("steered", ["two"])
+        worker.drain()
+        await running
+
+    run(server.url, test)
+
+
+def test_a_message_that_a_running_turn_has_taken_cannot_be_withdrawn(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, lanes=["agent:outside"], lease_ms=LEASE_MS, poll=0.1)
+        seen, over = asyncio.Event(), asyncio.Event()
+
+        @worker.handler("agent:outside", steering=True)
+        async def turn(task: TaskRun) -> None:
+            await announce(task, seen)
+            while not over.is_set():
+                task.steered()
+                await asyncio.sleep(0.005)
+
+        running = asyncio.ensure_future(worker.run())
+        session = client.session("taken-at-once")
+        first = await session.send("one", agent="outside", mode="steer")
+        assert first.task_id is not None
+        async for told in client.task_events(first.task_id):
+            if isinstance(told, events.Progress):
+                break
+        seen.set()
+        heard = await session.events()
+        second = await session.send("two", agent="outside", mode="steer")
+        async for told in heard:
+            if isinstance(told, events.Steered):
+                break
+        with pytest.raises(Refusal):
+            await session.withdraw(second.id)
+        assert (await session.receipt(second.id)).status == "steered"
+        over.set()
         worker.drain()
         await running
 

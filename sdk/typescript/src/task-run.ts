@@ -80,6 +80,8 @@ export class TaskRun<P = unknown> {
     const said = [...this.#offered.values()];
     this.#taken.push(...this.#offered.keys());
     this.#offered.clear();
+    // From the next heartbeat on, nobody can withdraw them.
+    if (said.length > 0) this.wake();
     return said;
   }
 

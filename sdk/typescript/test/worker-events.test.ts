@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, after, before, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { Client, Laneway, LeaseLost, type Local, TaskRun, Worker } from "../src/index.js";
+import { Client, Laneway, LeaseLost, type Local, Refusal, TaskRun, Worker } from "../src/index.js";
 import { CONFIG } from "./server.js";
 
 let server: Local;
@@ -22,6 +22,11 @@ function start(t: TestContext, worker: Worker): void {
     worker.drain();
     await running;
   });
+}
+
+/** Says that the turn takes steering, until the test has seen it: progress is not kept for later watchers. */
+async function announce(task: TaskRun, isSeen: () => boolean): Promise<void> {
+  for (; !isSeen(); await setTimeout(5)) task.progress("takes steering");
 }
 
 /** Resolves when the signal is aborted. */
@@ -72,8 +77,9 @@ test("a new turn starts after the interrupted one has stopped", async (t) => {
 });
 
 test("a running turn hears a message", async (t) => {
+  let isSeen = false;
   const handler = async (task: TaskRun) => {
-    task.progress("takes steering");
+    await announce(task, () => isSeen);
     for (;;) {
       await setTimeout(5);
       const heard = task.steered();
@@ -84,8 +90,31 @@ test("a running turn hears a message", async (t) => {
   const session = client.session("steered-at-once");
   const first = await session.send("one", { agent: "outside", mode: "steer" });
   for await (const { event } of client.taskEvents(first.task_id!)) if (event === "progress") break;
+  isSeen = true;
   const second = await session.send("two", { agent: "outside", mode: "steer" });
   assert.deepEqual([second.outcome, (await client.wait(first.task_id!)).result], ["steered", ["two"]]);
+});
+
+test("a message that a running turn has taken cannot be withdrawn", async (t) => {
+  let [isSeen, isOver] = [false, false];
+  const handler = async (task: TaskRun) => {
+    await announce(task, () => isSeen);
+    while (!isOver) {
+      task.steered();
+      await setTimeout(5);
+    }
+  };
+  start(t, new Worker(client, { lanes: ["agent:outside"], leaseMs, pollMs: 100 }).handler("agent:outside", handler, { steering: true }));
+  const session = client.session("taken-at-once");
+  const first = await session.send("one", { agent: "outside", mode: "steer" });
+  for await (const { event } of client.taskEvents(first.task_id!)) if (event === "progress") break;
+  isSeen = true;
+  const heard = await session.events();
+  const second = await session.send("two", { agent: "outside", mode: "steer" });
+  for await (const { event } of heard) if (event === "steered") break;
+  await assert.rejects(session.withdraw(second.id!), Refusal);
+  assert.equal((await session.receipt(second.id!)).status, "steered");
+  isOver = true;
 });
 
 test("the holder of a slot hears of a cancel", async () => {

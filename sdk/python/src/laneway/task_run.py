@@ -63,6 +63,9 @@ class TaskRun:
         with self._lock:
             said, self._offered = self._offered, {}
             self._taken.extend(said)
+        if said:
+            # From the next heartbeat on, nobody can withdraw them.
+            self._wake()
         return list(said.values())
 
     @property

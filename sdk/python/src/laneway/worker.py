@@ -291,7 +291,8 @@ class Worker:
             except LanewayError as error:
                 failure = failure_instead(error)
                 if failure is not None and "result" in body:
-                    body, tries = {"fence": task.fence, **failure}, 0
+                    # The server may have ended the attempt already, with its own words.
+                    body, tries = {"fence": task.fence, **failure}, 1
                     continue
                 pause = self._pauses.pause(error, tries, 0.0, random.random())
                 if pause is None or clock.left <= 0:
