@@ -204,3 +204,26 @@ async fn an_agent_that_was_created_at_run_time_is_listed_and_answers() {
     let told = call(&server, "chat_with_agent", json!({"agent_name": "helper", "message": "hi"}), &[]).await;
     assert_eq!(told["structuredContent"]["response"], "hi");
 }
+
+#[tokio::test]
+async fn the_fields_of_other_systems_reach_the_agent_and_set_its_timeout() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"coder\" {{ url = \"{}\" }}", gate.url)).await;
+    let fields = json!({
+        "model": "m", "system_prompt": "be brief", "allowed_tools": ["Read"], "timeout_seconds": 900, "stream": false,
+    });
+    let mut arguments = json!({"agent_name": "coder", "message": "hi"});
+    arguments.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let looking = async {
+        let turn = gate.arrival().await;
+        for (field, value) in fields.as_object().unwrap() {
+            assert_eq!(&turn[field], value, "{turn}");
+        }
+        let queue = server.get("/api/agents/coder/queue").await.json();
+        let task = format!("/api/tasks/{}", queue["current_execution"]["id"].as_str().unwrap());
+        assert_eq!(server.get(&task).await.json()["timeout_ms"], 900_000);
+        gate.let_go(1);
+    };
+    let (answer, ()) = tokio::join!(call(&server, "chat_with_agent", arguments, &[]), looking);
+    assert_eq!(answer["structuredContent"]["response"], "answer to hi");
+}

@@ -259,6 +259,25 @@ async fn turns_without_a_session_run_together_up_to_the_limit_of_the_agent() {
 }
 
 #[tokio::test]
+async fn stateless_tasks_of_an_agent_leave_room_for_its_turns() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"coder\" {{ url = \"{}\" }}", gate.url)).await;
+    for _ in 0..12 {
+        let prefer = [("prefer", "respond-async")];
+        server.send_with("POST", "/api/agents/coder/task", json!({"message": "x"}), &prefer).await;
+    }
+    for _ in 0..10 {
+        gate.arrival().await;
+    }
+    assert_eq!(server.numbers().await, (10, 2));
+    let turn = async_chat(&server, "ann").await.json();
+    assert_eq!(turn["execution"]["status"], "running");
+    assert_eq!(gate.arrival().await["session"], "ann");
+    gate.let_go(13);
+    server.until_numbers((0, 0)).await;
+}
+
+#[tokio::test]
 async fn a_refusal_names_the_lane_that_refused_with_its_own_numbers() {
     let gate = Gate::open().await;
     let agent = format!(

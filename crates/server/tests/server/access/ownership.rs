@@ -1,8 +1,10 @@
 //! Only the owner of a task may name it as parent, end it, or report on it.
 
+use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
-use crate::common::{Answer, Gate, Running, serve, serve_in};
+use crate::common::{Answer, Gate, PATIENCE, Running, serve, serve_in};
 
 const CODER: &str = "agent \"coder\" {\nurl = \"URL\"\nmax_concurrency = 1\nmax_queued = 9\n}";
 
@@ -197,4 +199,35 @@ async fn only_pages_of_a_configured_origin_may_call_the_server() {
         assert_eq!(read.header("vary"), "origin");
     }
     assert_eq!(server.get("/api/status").await.header("access-control-allow-origin"), "");
+}
+
+#[tokio::test]
+async fn a_socket_without_the_scope_read_hears_only_its_own_runs() {
+    let gate = Gate::open().await;
+    let whose = [("root", json!(["admin"])), ("ann", json!(["submit"])), ("bob", json!(["submit", "read"]))];
+    let (mut server, _dir, tokens) = with_tokens(&gate, &whose).await;
+    let address = server.address;
+    let open = async |token: &str| {
+        let url = format!("ws://{address}/api/ws?access_token={token}");
+        tokio_tungstenite::connect_async(url).await.unwrap().0
+    };
+    let (mut ann, mut bob) = (open(&tokens[1]).await, open(&tokens[2]).await);
+    let path = "/api/agents/coder/chat";
+    let other = server.post_with(&tokens[0], path, json!({"message": "secret"}), &[ASYNC]).await.json();
+    gate.arrival().await;
+    let data = json!({"agent": "coder", "message": "mine"});
+    let submit = json!({"event": "submit", "data": data, "id": "own"}).to_string();
+    ann.send(Message::text(submit)).await.unwrap();
+    gate.let_go(2);
+    loop {
+        let frame = tokio::time::timeout(PATIENCE, ann.next()).await.expect("no frame came").unwrap();
+        let frame: Value = serde_json::from_str(frame.unwrap().to_text().unwrap()).unwrap();
+        assert_eq!(frame["data"]["request_id"], "own", "{frame}");
+        if frame["event"] == "done" {
+            break;
+        }
+    }
+    let first = tokio::time::timeout(PATIENCE, bob.next()).await.expect("no frame came").unwrap();
+    let first: Value = serde_json::from_str(first.unwrap().to_text().unwrap()).unwrap();
+    assert_eq!((&first["event"], &first["data"]["task_id"]), (&json!("accepted"), &other["execution"]["id"]));
 }

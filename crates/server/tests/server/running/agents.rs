@@ -51,6 +51,7 @@ async fn an_agent_is_created_changed_and_removed() {
     let waiting = ask(&server, "helper", "b").await.json()["execution"]["id"].clone();
     let queue = server.get("/api/agents/helper/queue").await.json();
     assert_eq!(queue["queued_executions"][0]["agent_name"], "helper");
+    assert_eq!(queue["current_execution"]["agent_name"], "helper");
 
     // The running turn ends; the waiting one ends with a reason.
     assert_eq!(server.send("DELETE", "/api/agents/helper", json!(null)).await.status, 204);

@@ -185,6 +185,23 @@ async fn tool_lanes_have_metrics_unless_these_are_off() {
 }
 
 #[tokio::test]
+async fn as_many_calls_of_a_batch_run_at_once_as_the_tool_lane_allows() {
+    let gate = Gate::open().await;
+    let handler = format!("handler \"read\" {{ url = \"{}\" }}", gate.url);
+    let server = serve(&format!("queue {{ query_max_concurrency = 24 }}\n{handler}")).await;
+    let calls: Vec<_> = (0..24).map(|n| json!({"tool": "read", "payload": {"n": n}})).collect();
+    let batch = server.post("/api/tasks/batch", json!({"session": "alpha", "calls": calls}));
+    let all_at_once = async {
+        for _ in 0..24 {
+            gate.arrival().await;
+        }
+        gate.let_go(24);
+    };
+    let (answer, ()) = tokio::join!(batch, all_at_once);
+    assert!(answer.json()["results"].as_array().unwrap().iter().all(|result| result["success"] == true));
+}
+
+#[tokio::test]
 async fn metrics_count_by_lane_and_a_trace_goes_through() {
     let gate = Gate::open().await;
     let server = serve(&format!("agent \"coder\" {{\nurl = \"{}\"\nmax_queued = 0\n}}", gate.url)).await;
@@ -215,7 +232,7 @@ async fn metrics_count_by_lane_and_a_trace_goes_through() {
     let points = server.get("/api/history?metric=completed&lane=agent:coder").await;
     assert_eq!((points.status, &points.json()["metric"]), (200, &json!("completed")));
     for (range, step) in [("5m", 10_000), ("1h", 60_000), ("24h", 300_000)] {
-        for metric in ["running", "wait_p50", "wait_p99", "refused"] {
+        for metric in ["running", "wait_p50", "wait_p95", "wait_p99", "refused"] {
             let found = server.get(&format!("/api/history?metric={metric}&range={range}")).await.json();
             assert_eq!((&found["range"], &found["step_ms"]), (&json!(range), &json!(step)), "{found}");
         }

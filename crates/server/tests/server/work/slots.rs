@@ -1,8 +1,10 @@
 //! Slots with names of their callers' own, and what watchers of a lane see.
 
-use serde_json::json;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
-use crate::common::{Events, serve};
+use crate::common::{Events, PATIENCE, serve};
 
 const WAITS: &str = "01900000-0000-7000-8000-00000000000a";
 
@@ -67,7 +69,30 @@ async fn a_watcher_of_a_lane_first_gets_its_numbers_and_hears_of_a_limit_that_ch
     server.send("PATCH", "/api/lanes/idle", json!({"max_concurrency": 5})).await;
     assert_eq!(numbers(&events.next_named("changed").await), changed("idle", 0, 5));
 
+    // The stream of everything has the numbers too.
+    let mut events = server.events("/api/events").await;
+    server.send("PATCH", "/api/lanes/idle", json!({"max_concurrency": 7})).await;
+    assert_eq!(events.next_named("configured").await.data["lanes"], json!(["idle"]));
+    assert_eq!(numbers(&events.next().await.unwrap()), changed("idle", 0, 7));
+
     let status = server.get("/api/status?lane=three").await.json();
     assert_eq!((&status["line"], &status["max_concurrent"]), (&json!("Agent: 2/3"), &json!(3)));
     assert_eq!(server.get("/api/status").await.json()["line"], "Agent: 2/∞", "global has no limit");
+}
+
+#[tokio::test]
+async fn a_subscriber_on_a_socket_first_gets_the_numbers_of_its_lane() {
+    let server = serve("lane \"three\" { max_concurrency = 3 }").await;
+    server.post("/api/slots", json!({"lanes": ["three"]})).await;
+    let url = format!("ws://{}/api/ws?lane=three", server.address);
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    let subscribe = json!({"event": "subscribe", "data": {"lane": "idle"}}).to_string();
+    socket.send(Message::text(subscribe)).await.unwrap();
+    for (lane, running, limit) in [("three", 1, 3), ("idle", 0, 1)] {
+        let frame = tokio::time::timeout(PATIENCE, socket.next()).await.expect("no frame came").unwrap();
+        let frame: Value = serde_json::from_str(frame.unwrap().to_text().unwrap()).unwrap();
+        let data = &frame["data"];
+        let seen = (&frame["event"], &data["lane"], &data["running"], &data["max_concurrent"]);
+        assert_eq!(seen, (&json!("changed"), &json!(lane), &json!(running), &json!(limit)), "{frame}");
+    }
 }

@@ -85,6 +85,21 @@ async fn the_holder_of_a_slot_hears_that_it_was_cancelled() {
 }
 
 #[tokio::test]
+async fn the_holder_of_a_slot_hears_of_a_forced_release_and_cannot_renew_it() {
+    let server = serve("").await;
+    let mut events = server.events("/api/workers/editor-1/events").await;
+    let slot = server.post("/api/slots", json!({"lanes": ["deploy"], "worker": "editor-1"})).await.json();
+    let released = server.post("/api/lanes/deploy/release", json!(null)).await.json();
+    assert_eq!((&released["was_running"], &released["released"]), (&json!(true), &json!([slot["id"]])));
+    assert_eq!(events.next().await.unwrap().data["task_id"], slot["id"]);
+    // Unlike after a cancel, the slot is free before its holder confirms.
+    let next = server.post("/api/slots", json!({"lanes": ["deploy"], "wait_ms": 0})).await;
+    assert!(next.json()["fence"].as_u64() > slot["fence"].as_u64(), "{next:?}");
+    let late = server.post(&path(&slot, "heartbeat"), json!({"fence": slot["fence"]})).await;
+    assert_eq!((late.status, &late.json()["code"]), (409, &json!("STALE_LEASE")), "{late:?}");
+}
+
+#[tokio::test]
 async fn a_worker_hears_of_a_message_to_its_running_turn() {
     let server = serve("agent \"builder\" { external = true }").await;
     let message = |text: &str, mode: &str| {
