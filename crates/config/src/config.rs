@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use laneway_core::{Block, LaneName, Name, ToolLane};
+use laneway_core::{Block, LaneName, Name, Pattern, ToolLane};
 
 use crate::blocks::lanes::Lane;
 use crate::blocks::message_types::Messages;
@@ -47,13 +47,17 @@ impl Config {
 
     /// The lanes that change when this configuration replaces `before`, for `Command::Configure`.
     pub fn lane_changes(&self, before: &Config) -> Vec<Block> {
-        let same = |lane: &Lane, other: &Config| {
-            other.lanes.iter().any(|old| old.lanes == lane.lanes && old.settings == lane.settings)
-        };
-        let is_kept = |lane: &Lane| self.lanes.iter().any(|new| new.lanes == lane.lanes);
-        let gone = before.lanes.iter().filter(|lane| !is_kept(lane));
+        let same =
+            |lane: &Lane| before.lane(&lane.lanes).is_some_and(|before| before.settings == lane.settings);
+        let gone = before.lanes.iter().filter(|lane| self.lane(&lane.lanes).is_none());
         let gone = gone.map(|lane| Block { lanes: lane.lanes.clone(), settings: None });
-        gone.chain(self.lanes.iter().filter(|lane| !same(lane, before)).map(Lane::block)).collect()
+        gone.chain(self.lanes.iter().filter(|lane| !same(lane)).map(Lane::block)).collect()
+    }
+
+    /// The lane or pattern with settings that has this name. Lanes are in order.
+    fn lane(&self, lanes: &Pattern) -> Option<&Lane> {
+        let place = self.lanes.binary_search_by(|lane| lane.lanes.cmp(lanes)).ok()?;
+        self.lanes.get(place)
     }
 
     /// Resets settings that cannot change while a server runs to those of the running server. Returns their names.

@@ -6,7 +6,7 @@ use std::path::Path;
 use laneway_core::{Handler, LaneName, Pattern};
 
 use crate::blocks::agents;
-use crate::blocks::lanes::{Lanes, take_settings};
+use crate::blocks::lanes::{Lane, Lanes, take_settings};
 use crate::blocks::messages;
 use crate::blocks::places::{Listen, StoreLocation};
 use crate::blocks::queue;
@@ -151,7 +151,10 @@ impl Config {
             Format::Json5.read(block).map_err(|error| alone(place, ConfigProblem::Syntax(error.message)))?;
         let entry = Entry { key: name.to_owned(), line: None, node: node.without_lines() };
         let mut report = Report::new(place);
-        let mut lanes = Lanes::from(self.lanes.clone());
+        // The agent changes only its own lanes, and patterns add to their settings.
+        let own = own_lanes(name);
+        let around = self.lanes.iter().filter(|lane| !lane.lanes.is_exact() || own.contains(&lane.lanes));
+        let mut lanes = Lanes::from(around.cloned().collect::<Vec<_>>());
         let agents: Vec<AgentConfig> = agents::agent(&mut report, &entry, &mut lanes).into_iter().collect();
         agent_lanes(&mut report, &agents, &mut lanes);
         if self.agent(name).is_some() {
@@ -161,12 +164,42 @@ impl Config {
         if !report.errors.is_empty() {
             return Err(Errors(report.errors));
         }
-        self.lanes = lanes.into_vec();
-        self.agents.extend(agents);
-        self.agents.sort_by(|a, b| a.name.cmp(&b.name));
+        for lane in lanes.into_vec().into_iter().filter(|lane| own.contains(&lane.lanes)) {
+            self.put_lane(lane);
+        }
+        for agent in agents {
+            let place = self.agents.partition_point(|other| other.name < agent.name);
+            self.agents.insert(place, agent);
+        }
         self.sources.append(&mut report.sources);
         Ok(())
     }
+
+    /// Removes an agent that [`add_agent`](Config::add_agent) has added to `file`.
+    pub fn remove_agent(&mut self, name: &str, file: &Config) {
+        self.agents.retain(|agent| agent.name.as_str() != name);
+        for own in own_lanes(name) {
+            self.lanes.retain(|lane| lane.lanes != own);
+            if let Some(lane) = file.lanes.iter().find(|lane| lane.lanes == own) {
+                self.put_lane(lane.clone());
+            }
+        }
+        let block = format!("agent \"{name}\"");
+        self.sources.retain(|(of, _), _| *of != block);
+    }
+
+    /// Adds a lane, or replaces the one of that name. Lanes stay in order.
+    fn put_lane(&mut self, lane: Lane) {
+        match self.lanes.binary_search_by(|other| other.lanes.cmp(&lane.lanes)) {
+            Ok(place) => self.lanes[place] = lane,
+            Err(place) => self.lanes.insert(place, lane),
+        }
+    }
+}
+
+/// The lanes of an agent.
+fn own_lanes(agent: &str) -> Vec<Pattern> {
+    ["agent", "task"].iter().filter_map(|prefix| Pattern::new(format!("{prefix}:{agent}")).ok()).collect()
 }
 
 fn listen(report: &mut Report, top: &mut Fields<'_>) -> Listen {

@@ -56,22 +56,30 @@ impl Directory {
         self.config.store(Arc::new(known.merged()));
     }
 
-    /// Follows an event. Returns whether it changed an agent.
-    pub(crate) fn follow(&self, event: &Event) -> bool {
-        let Event::Noted { changes } = event else { return false };
-        let mut changes = changes.iter().filter_map(|(key, text)| Some((name_in(key)?, text))).peekable();
-        if changes.peek().is_none() {
-            return false;
+    /// Follows an event. Returns the names of the agents that it changed.
+    pub(crate) fn follow(&self, event: &Event) -> Vec<String> {
+        let Event::Noted { changes } = event else { return Vec::new() };
+        let changes: Vec<_> = changes.iter().filter_map(|(key, text)| Some((name_in(key)?, text))).collect();
+        if changes.is_empty() {
+            return Vec::new();
         }
         let mut known = self.known();
-        for (name, text) in changes {
+        // The engine waits for this, so it reads only the agents that have changed.
+        let mut config = (*self.config.load_full()).clone();
+        for (name, text) in &changes {
             match text {
-                Some(text) => known.created.insert(name.to_owned(), Arc::clone(text)),
-                None => known.created.remove(name),
+                Some(text) => known.created.insert((*name).to_owned(), Arc::clone(text)),
+                None => known.created.remove(*name),
             };
+            if known.file.agent(name).is_none() {
+                config.remove_agent(name, &known.file);
+                if let Some(text) = text {
+                    add(&mut config, name, text);
+                }
+            }
         }
-        self.config.store(Arc::new(known.merged()));
-        true
+        self.config.store(Arc::new(config));
+        changes.into_iter().map(|(name, _)| name.to_owned()).collect()
     }
 
     /// What holds if this is the configuration file.
@@ -131,14 +139,60 @@ impl Known {
     fn merged(&self) -> Config {
         let mut config = (*self.file).clone();
         for (name, block) in self.created.iter().filter(|(name, _)| self.file.agent(name).is_none()) {
-            if let Err(errors) = config.add_agent(name, block) {
-                tracing::warn!(agent = name, %errors, "an agent of the API does not fit the configuration file");
-            }
+            add(&mut config, name, block);
         }
         config
     }
 }
 
+fn add(config: &mut Config, name: &str, block: &str) {
+    #[cfg(test)]
+    tests::READ.set(tests::READ.get() + 1);
+    if let Err(errors) = config.add_agent(name, block) {
+        tracing::warn!(agent = name, %errors, "an agent of the API does not fit the configuration file");
+    }
+}
+
 fn name_in(key: &str) -> Option<&str> {
     key.strip_prefix(CREATED)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
+    use std::cell::Cell;
+
+    use laneway_config::{Profile, parse};
+
+    use super::*;
+
+    thread_local! {
+        /// How many blocks of agents were read.
+        pub(super) static READ: Cell<usize> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn a_change_of_one_agent_of_many_reads_that_agent_alone() {
+        let file = "lane \"agent:*\" { max_queued = 7 }\nlane \"agent:a3\" { weight = 2 }\nagent \"fixed\" { echo = true }";
+        let nothing: [(&str, &str); 0] = [];
+        let config = parse("laneway.hcl", file, Profile::SERVER, nothing).unwrap();
+        let directory = Directory::new(Arc::new(ArcSwap::from_pointee(config)));
+        let follow = |name: &str, block: Option<&str>| {
+            let change = note(name, block.map(Arc::from));
+            assert_eq!(directory.follow(&Event::Noted { changes: vec![change] }), [name]);
+        };
+        let names: Vec<String> = (0..300).map(|number| format!("a{number}")).collect();
+        for name in &names {
+            follow(name, Some("{\"echo\": true, \"max_queued\": 5}"));
+        }
+        READ.set(0);
+        follow("a1", Some("{\"external\": true, \"timeout\": \"1m\"}"));
+        follow("a2", None);
+        follow("a3", None);
+        // The file has an agent of that name.
+        follow("fixed", Some("{\"external\": true}"));
+        assert_eq!(READ.get(), 1);
+        assert_eq!(*directory.config.load_full(), directory.known().merged());
+    }
 }

@@ -95,6 +95,12 @@ impl AgentHandlers {
         self.kinds().into_iter().try_for_each(|kind| handle.handler(kind.clone(), self.handler(kind)))
     }
 
+    /// Registers the handlers of agents, as far as their turns run here.
+    pub(crate) fn register_agents(self: &Arc<Self>, handle: &Handle, names: &[String]) -> Result<(), Error> {
+        let mut kinds = names.iter().map(|name| agent_kind(name)).filter(|kind| self.runs(kind));
+        kinds.try_for_each(|kind| handle.handler(kind.clone(), self.handler(kind)))
+    }
+
     fn handler(
         self: &Arc<Self>,
         kind: String,

@@ -27,9 +27,8 @@ impl ServerObserver {
     /// Has the handlers of new agents registered before any later event can start their turns.
     fn follow_agents(&self, event: &Event) {
         let Some(app) = self.app.upgrade() else { return };
-        if app.agents.follow(event)
-            && let Err(error) = app.handlers.register(&app.handle)
-        {
+        let changed = app.agents.follow(event);
+        if let Err(error) = app.handlers.register_agents(&app.handle, &changed) {
             tracing::warn!(%error, "the agents of the API cannot be registered");
         }
     }
