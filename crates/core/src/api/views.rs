@@ -307,7 +307,7 @@ impl Scheduler {
     pub fn used_patterns(&self) -> impl Iterator<Item = (&str, &Settings, &LaneStats)> {
         let classes = self.state.lane_config.classes();
         let used = classes.filter(|class| class.label.contains('*') && class.stats.accepted > 0);
-        used.map(|class| (&*class.label, &class.settings, &class.stats))
+        used.map(|class| (&*class.label, self.state.lane_config.label_settings(class), &class.stats))
     }
 
     /// The dead letters, the oldest first.

@@ -12,7 +12,9 @@ pub(crate) type ClassIdx = Idx<LaneClass>;
 
 /// The lanes that one block of settings (or one family of defaults) speaks for.
 pub(crate) struct LaneClass {
-    /// The block's name or pattern, else the family's pattern: never the name of a passing lane.
+    /// The block's name or pattern, else the family's pattern.
+    pub(crate) block: Arc<str>,
+    /// The label under which metrics count its lanes: the name or pattern of a block, never the id of a session.
     pub(crate) label: Arc<str>,
     pub(super) family: Family,
     pub(crate) settings: Settings,
@@ -24,8 +26,10 @@ pub(crate) struct LaneClass {
 #[derive(Default)]
 pub(crate) struct LaneConfig {
     blocks: BTreeMap<Pattern, LaneSettings>,
+    /// The patterns that have a block, the longest first, of equally long ones the first in the alphabet.
+    patterns: Vec<Pattern>,
     classes: Table<LaneClass>,
-    by_label: BTreeMap<(Arc<str>, Family), ClassIdx>,
+    by_block: BTreeMap<(Arc<str>, Family), ClassIdx>,
 }
 
 impl LaneConfig {
@@ -38,7 +42,7 @@ impl LaneConfig {
     }
 
     pub(crate) fn classes(&self) -> impl Iterator<Item = &LaneClass> {
-        self.by_label.values().map(|class| &self.classes[*class])
+        self.by_block.values().map(|class| &self.classes[*class])
     }
 
     /// What holds for the lanes of each class.
@@ -46,9 +50,15 @@ impl LaneConfig {
         self.classes.iter().map(|(index, class)| (index, class.settings.clone())).collect()
     }
 
+    /// What holds for the lanes that count under the label of a class.
+    pub(crate) fn label_settings<'a>(&'a self, class: &'a LaneClass) -> &'a Settings {
+        let of_label = self.by_block.get(&(Arc::clone(&class.label), class.family));
+        &of_label.map_or(class, |index| self.class(*index)).settings
+    }
+
     /// Which classes have dead letters, and how many each may have.
     pub(crate) fn dead_letter_limits(&self) -> Vec<(ClassIdx, u32)> {
-        let classes = self.by_label.values().map(|index| (*index, self.class(*index)));
+        let classes = self.by_block.values().map(|index| (*index, self.class(*index)));
         let with_dead_letters = classes.filter(|(_, class)| class.dead_letters > 0);
         with_dead_letters.map(|(index, class)| (index, class.settings.dead_letters_max)).collect()
     }
@@ -66,9 +76,13 @@ impl LaneConfig {
                 None => self.blocks.remove(&block.lanes),
             };
         }
+        self.patterns = self.blocks.keys().filter(|lanes| !lanes.is_exact()).cloned().collect();
+        self.patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.as_str().len()));
+        let (blocks, patterns) = (&self.blocks, &self.patterns);
         for (_, class) in self.classes.iter_mut() {
-            let asked = Pattern::new(&*class.label).ok().and_then(|label| self.blocks.get(&label));
+            let asked = Pattern::new(&*class.block).ok().and_then(|block| blocks.get(&block));
             class.settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), class.family);
+            class.label = label(patterns, &class.block, class.family);
         }
         // A lane that has a block of its own is visible before any task is in it.
         let declared: Vec<LaneName> = self.blocks.keys().filter_map(Pattern::exact).collect();
@@ -80,8 +94,8 @@ impl LaneConfig {
     /// The lanes that have a block of their own, whether they exist or not.
     pub(crate) fn declared(&self) -> impl Iterator<Item = (LaneName, &LaneClass)> {
         self.blocks.keys().filter_map(Pattern::exact).filter_map(|name| {
-            let label = (Arc::from(name.as_str()), Family::of(&name));
-            let class = self.by_label.get(&label).map(|class| self.class(*class))?;
+            let block = (Arc::from(name.as_str()), Family::of(&name));
+            let class = self.by_block.get(&block).map(|class| self.class(*class))?;
             Some((name, class))
         })
     }
@@ -94,11 +108,8 @@ impl LaneConfig {
 
     /// The block that applies to all lanes of a pattern, chosen like that of a single lane.
     fn block_over(&self, lanes: &Pattern) -> Option<(&Pattern, &LaneSettings)> {
-        if let Some(exact) = self.blocks.get_key_value(lanes) {
-            return Some(exact);
-        }
-        let fitting = self.blocks.iter().filter(|(pattern, _)| !pattern.is_exact() && pattern.covers(lanes));
-        fitting.min_by_key(|(pattern, _)| std::cmp::Reverse(pattern.as_str().len()))
+        let pattern = || self.blocks.get_key_value(pattern_over(&self.patterns, lanes)?);
+        self.blocks.get_key_value(lanes).or_else(pattern)
     }
 
     /// What was asked for the lanes of a pattern, by their own block or by the one that applies instead.
@@ -126,8 +137,8 @@ impl LaneConfig {
         self.block(name).is_some()
     }
 
-    /// Under which label, and with which defaults, the lane `name` is counted.
-    fn label_of(&self, name: &LaneName) -> (Arc<str>, Family) {
+    /// Which block applies to the lane `name`, and which defaults.
+    fn block_and_family(&self, name: &LaneName) -> (Arc<str>, Family) {
         let family = Family::of(name);
         match self.block(name) {
             Some((pattern, _)) => (Arc::from(pattern.clone()), family),
@@ -137,35 +148,31 @@ impl LaneConfig {
 
     /// The class of the lane `name`, if there is one.
     pub(crate) fn class_for(&self, name: &LaneName) -> Option<&LaneClass> {
-        self.by_label.get(&self.label_of(name)).map(|class| self.class(*class))
+        self.by_block.get(&self.block_and_family(name)).map(|class| self.class(*class))
     }
 
     /// The class of the lane `name`, made if need be.
     pub(crate) fn class_of(&mut self, name: &LaneName) -> ClassIdx {
-        let (label, family) = self.label_of(name);
-        if let Some(class) = self.by_label.get(&(Arc::clone(&label), family)) {
+        let (block, family) = self.block_and_family(name);
+        if let Some(class) = self.by_block.get(&(Arc::clone(&block), family)) {
             return *class;
         }
-        let settings = self.settings(name);
-        let class = LaneClass {
-            label: Arc::clone(&label),
-            family,
-            settings,
-            stats: LaneStats::default(),
-            dead_letters: 0,
-        };
-        let index = self.classes.insert(class);
-        self.by_label.insert((label, family), index);
-        index
+        self.insert(block, family, LaneStats::default())
     }
 
     /// Restores the statistics of a class from a snapshot.
-    pub(crate) fn restore(&mut self, label: Arc<str>, family: Family, stats: LaneStats) {
-        let asked = Pattern::new(&*label).ok().and_then(|label| self.blocks.get(&label));
+    pub(crate) fn restore(&mut self, block: Arc<str>, family: Family, stats: LaneStats) {
+        self.insert(block, family, stats);
+    }
+
+    fn insert(&mut self, block: Arc<str>, family: Family, stats: LaneStats) -> ClassIdx {
+        let asked = Pattern::new(&*block).ok().and_then(|block| self.blocks.get(&block));
         let settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), family);
-        let class = LaneClass { label: Arc::clone(&label), family, settings, stats, dead_letters: 0 };
+        let label = label(&self.patterns, &block, family);
+        let class = LaneClass { block: Arc::clone(&block), label, family, settings, stats, dead_letters: 0 };
         let index = self.classes.insert(class);
-        self.by_label.insert((label, family), index);
+        self.by_block.insert((block, family), index);
+        index
     }
 
     /// Counts the dead letters of each class again, given the class of each.
@@ -181,14 +188,30 @@ impl LaneConfig {
     /// Forgets classes of removed blocks, which no lane and no dead letter uses.
     pub(crate) fn sweep(&mut self) {
         let (blocks, classes) = (&self.blocks, &mut self.classes);
-        self.by_label.retain(|(label, family), class| {
-            let has_block = Pattern::new(label).is_ok_and(|label| blocks.contains_key(&label));
-            let keep = has_block || **label == *family.label();
+        self.by_block.retain(|(block, family), class| {
+            let has_block = Pattern::new(block).is_ok_and(|block| blocks.contains_key(&block));
+            let keep = has_block || **block == *family.label();
             if !keep {
                 classes.remove(*class);
             }
             keep
         });
+    }
+}
+
+/// The longest pattern that covers these lanes.
+fn pattern_over<'a>(patterns: &'a [Pattern], lanes: &Pattern) -> Option<&'a Pattern> {
+    patterns.iter().find(|pattern| pattern.covers(lanes))
+}
+
+/// The label of the lanes of a block. The lanes of one session or token count under their pattern, also with a block of their own.
+fn label(patterns: &[Pattern], block: &Arc<str>, family: Family) -> Arc<str> {
+    let is_id = |name: &LaneName| name.is_session_family() || family == Family::Token;
+    let own = Pattern::new(&**block).ok().and_then(|block| block.exact()).filter(is_id);
+    match own.map(|name| pattern_over(patterns, &Pattern::from(&name))) {
+        None => Arc::clone(block),
+        Some(Some(pattern)) => Arc::from(pattern.clone()),
+        Some(None) => Arc::from(family.label()),
     }
 }
 

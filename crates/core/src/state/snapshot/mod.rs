@@ -148,7 +148,7 @@ impl Scheduler {
                 .state
                 .lane_config
                 .classes()
-                .map(|class| (Arc::clone(&class.label), class.family, class.stats.clone()))
+                .map(|class| (Arc::clone(&class.block), class.family, class.stats.clone()))
                 .collect(),
             lanes,
             fair_keys,
@@ -226,8 +226,8 @@ impl Scheduler {
             settings: Some(asked.clone()),
         };
         this.state.lane_config.configure(&state.blocks.iter().map(block).collect::<Vec<_>>());
-        for (label, family, stats) in &state.classes {
-            this.state.lane_config.restore(Arc::clone(label), *family, stats.clone());
+        for (block, family, stats) in &state.classes {
+            this.state.lane_config.restore(Arc::clone(block), *family, stats.clone());
         }
         for (name, tag) in &state.fair_keys {
             this.state.fair.restore(name.clone(), *tag);

@@ -121,7 +121,7 @@ fn patterns(lanes: &Scheduler, is_counted: impl Fn(&str) -> bool) -> BTreeMap<St
 #[into_params(parameter_in = Query)]
 pub(crate) struct LanesQuery {
     /// Whether the list also has the patterns under which lanes were used, such as `session:*/query`, with the sums of their
-    /// lanes. `enable_metrics = false` leaves out the tool lanes.
+    /// lanes. `enable_metrics = false` then leaves out the tool lanes.
     patterns: bool,
     /// The largest number of items on the page. Default 50, at most 500.
     #[param(minimum = 1, maximum = 500)]
@@ -151,7 +151,10 @@ pub(crate) async fn list(State(app): Shared, Query(query): Query<LanesQuery>) ->
     let look = move |lanes: &Scheduler| {
         let is_after = |name: &str| after.as_deref().is_none_or(|after| name > after);
         let mut found: BTreeMap<String, LaneNumbers> = BTreeMap::new();
-        for view in lanes.lanes().iter().filter(|view| is_after(view.name.as_str())).take(max + 1) {
+        let is_listed = |view: &&LaneView<'_>| {
+            is_after(view.name.as_str()) && (!with_patterns || tool_calls.counts(view.label))
+        };
+        for view in lanes.lanes().iter().filter(is_listed).take(max + 1) {
             found.insert(view.name.to_string(), numbers(view));
         }
         for name in declared.iter().filter(|name| is_after(name.as_str())) {

@@ -169,14 +169,19 @@ async fn tool_lanes_have_metrics_unless_these_are_off() {
         let server = serve(&format!("{block}\nhandler \"read\" {{ command = [\"true\"] }}")).await;
         let batch = json!({"session": "alpha", "calls": [{"tool": "read", "payload": {}}]});
         assert_eq!(server.post("/api/tasks/batch", batch).await.status, 200);
+        // A lane with settings of its own counts with the others.
+        let own = server.send("PATCH", "/api/lanes/session%3Abeta%2Fquery", json!({"priority": 4})).await;
+        assert_eq!((own.status, &own.json()["label"]), (200, &json!("session:*/query")));
         let listed = server.get("/api/lanes?patterns=true").await.json();
         let lanes = listed["items"].as_array().unwrap();
         let query = lanes.iter().find(|lane| lane["lane"] == "session:*/query");
         let completed =
             query.map(|lane| (lane["counters"]["completed"].clone(), lane["run"]["count"].clone()));
         assert_eq!(completed, is_on.then_some((json!(1), json!(1))));
+        assert_eq!(lanes.iter().any(|lane| lane["lane"] == "session:beta/query"), is_on, "{listed}");
         let text = server.get("/metrics").await.text;
         assert_eq!(text.contains("session:*/query"), is_on, "{text}");
+        assert!(!text.contains("beta"), "{text}");
         // A single lane has the counters of its pattern.
         let lane = server.get("/api/lanes/session%3Aalpha%2Fquery").await.json();
         assert_eq!((&lane["counters"]["completed"], &lane["run"]["count"]), (&json!(1), &json!(1)));
