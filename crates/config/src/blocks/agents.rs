@@ -95,6 +95,10 @@ fn agent_name(report: &mut Report, block: &str, entry: &Entry) -> Option<Name> {
         report.wrong(entry.line, block, "the name", "must not contain a '/'");
         return None;
     }
+    if matches!(entry.key.as_str(), "." | "..") {
+        report.wrong(entry.line, block, "the name", "must not be '.' or '..', which have a meaning in addresses");
+        return None;
+    }
     if entry.key.trim() != entry.key {
         report.wrong(entry.line, block, "the name", "must not begin or end with a space");
         return None;
@@ -110,6 +114,10 @@ fn further_lanes(report: &mut Report, fields: &mut Fields<'_>) -> Option<Vec<Lan
     let mut lanes: Vec<LaneName> = Vec::new();
     for text in texts {
         match LaneName::new(&text) {
+            Ok(lane) if lane.as_str().starts_with("token:") => {
+                let sentence = "lanes that begin with token: are the server's own; name another lane";
+                report.contradiction(line, &fields.block, sentence.to_owned());
+            }
             Ok(lane) if lanes.contains(&lane) => {
                 report.contradiction(line, &fields.block, format!("lanes names {lane} twice"));
             }

@@ -102,15 +102,21 @@ fn unwrapped(answer: Value) -> Value {
 
 /// The failure that an event of the upstream reports. The names are those of Laneway's events.
 fn failure(event: &str, data: &str) -> Option<Failure> {
-    if !matches!(event, "failed" | "error" | "cancelled" | "timed_out" | "expired") {
+    let is_failure = matches!(event, "failed" | "error" | "cancelled" | "timed_out" | "expired");
+    if !is_failure && !is_end(event) {
         return None;
     }
     let error: Value = serde_json::from_str(data).unwrap_or_else(|_| data.into());
+    // An event that ends an answer may say that it is none.
+    if !is_failure && error.get("success") != Some(&Value::Bool(false)) {
+        return None;
+    }
     let retryable = error.get("retryable").and_then(Value::as_bool).unwrap_or(event != "cancelled");
     let output = error.get("result").filter(|output| !output.is_null()).cloned();
     let error = error_text(&error).unwrap_or_else(|| match error.get("reason").and_then(Value::as_str) {
         Some(reason) => format!("the upstream says {event} ({reason})"),
-        None => format!("the upstream says {event}"),
+        None if is_failure => format!("the upstream says {event}"),
+        None => format!("the upstream says {event}, without success"),
     });
     Some(Failure { retryable, output, ..Failure::new(error) })
 }
@@ -197,6 +203,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_end_without_success_is_a_failure() {
+        let said = |event, data| failure(event, data).map(|failure| (failure.error, failure.output));
+        for event in ["complete", "completed", "done", "result"] {
+            assert_eq!(said(event, r#"{"success":true,"error":"x"}"#), None);
+            assert_eq!(said(event, r#"{"success":false,"error":"x"}"#), Some(("x".to_owned(), None)));
+            let with_output = r#"{"success":false,"error":{"message":"x"},"result":7}"#;
+            assert_eq!(said(event, with_output), Some(("x".to_owned(), Some(json!(7)))));
+            let bare = said(event, r#"{"success":false}"#).unwrap().0;
+            assert_eq!(bare, format!("the upstream says {event}, without success"));
+        }
+        assert_eq!(said("delta", r#"{"success":false}"#), None);
+    }
 
     #[test]
     fn the_event_that_ends_an_answer_keeps_its_fields() {

@@ -7,14 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use laneway_config::{Config, Runner};
 use laneway_core::{Event, Note, Scheduler};
+use laneway_protocol::Code;
 use serde_json::{Map, Value};
 
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::extract::word;
 
 /// The prefix of the keys. A name has no line breaks.
 const CREATED: &str = "agent made\n";
 /// How many agents the API can create.
 pub(crate) const CREATED_MAX: usize = 1000;
+
+/// The longest setting of an agent, in JSON. All servers keep the agents in memory.
+const SETTING_BYTES_MAX: usize = 8 * 1024;
 
 /// The longest text about a wrong setting.
 const ERROR_CHARS_MAX: usize = 500;
@@ -117,6 +122,12 @@ impl Directory {
     /// Checks what the API was given for an agent, and returns it as a note keeps it.
     pub(crate) fn check(&self, name: &str, block: &Map<String, Value>) -> ApiResult<Arc<str>> {
         let text = serde_json::to_string(block).unwrap_or_default();
+        let length = |value: &Value| value.to_string().len();
+        if let Some((key, _)) = block.iter().find(|(_, value)| length(value) > SETTING_BYTES_MAX) {
+            let key = word(key).unwrap_or("a setting");
+            let detail = format!("{key} is too long: a setting of an agent has at most {SETTING_BYTES_MAX} bytes");
+            return Err(ApiError::new(Code::TooLarge, detail));
+        }
         let mut config = (*self.known().file).clone();
         config.add_agent(name, &text).map_err(|errors| {
             let sentences: Vec<String> = errors.iter().map(|error| error.problem.to_string()).collect();

@@ -231,8 +231,7 @@ impl From<Rejection> for ApiError {
             | Rejection::ParentNotRunning { task } => problem = problem.task(task.to_string()),
             Rejection::BadSetting(error) => {
                 // The name of an unknown setting is the caller's input.
-                let known = laneway_core::SETTING_KEYS.contains(&error.setting.as_str());
-                let setting = if known { error.setting.as_str() } else { "one of the keys" };
+                let setting = crate::http::extract::word(&error.setting).unwrap_or("one of the keys");
                 problem = problem.detailed(format!("{setting} {}", error.expected));
             }
             _ => {}

@@ -113,13 +113,22 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(json_error(&error)))
 }
 
+/// How deep JSON may be nested: the bound of its reader.
+const JSON_DEPTH_MAX: usize = 127;
+
 /// The place of an error in JSON and the expected type, without the input.
 fn json_error(error: &serde_json::Error) -> String {
     let place = format!("line {}, column {}", error.line(), error.column());
+    let text = error.to_string();
+    if text.starts_with("recursion limit exceeded") {
+        return format!("the body is nested too deeply, at {place}: at most {JSON_DEPTH_MAX} levels");
+    }
+    if text.starts_with("number out of range") {
+        return format!("the body has a number that is too large, at {place}: send it as a string");
+    }
     if !error.is_data() {
         return format!("the body is not JSON: {place}");
     }
-    let text = error.to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
     if text.starts_with("missing field") {
         return format!("the body does not fit: {text} ({place})");
@@ -140,10 +149,15 @@ fn json_error(error: &serde_json::Error) -> String {
 
 /// The name of the unknown field that an error is about, if it looks like the name of a field and so repeats nothing else of the input.
 pub(crate) fn unknown_field(error: &str) -> Option<&str> {
-    const BYTES_MAX: usize = 40;
     let (name, _) = error.strip_prefix("unknown field `")?.split_once('`')?;
-    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    Some(name).filter(|name| is_name && name.len() <= BYTES_MAX)
+    word(name)
+}
+
+/// A text that looks like the name of a field or a setting, and so may be part of an error.
+pub(crate) fn word(text: &str) -> Option<&str> {
+    const BYTES_MAX: usize = 40;
+    let is_word = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
+    Some(text).filter(|text| is_word && (1..=BYTES_MAX).contains(&text.len()))
 }
 
 /// The expected type in words of JSON instead of Rust.
@@ -168,9 +182,24 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> ApiResult<Query<T>> {
         let query = axum::extract::Query::<T>::from_request_parts(parts, app).await;
-        query.map(|query| Query(query.0)).map_err(|_| {
-            ApiError::invalid("the query has an unknown parameter, or a value that is not valid")
-        })
+        query.map(|query| Query(query.0)).map_err(|error| ApiError::invalid(query_error(&error.body_text())))
+    }
+}
+
+/// What is wrong with the parameters of a query, without their values.
+fn query_error(error: &str) -> String {
+    let error = error.strip_prefix("Failed to deserialize query string: ").unwrap_or(error);
+    // An error about one parameter begins with its name.
+    let (parameter, problem) = error.split_once(": ").unwrap_or(("", error));
+    if let Some(name) = unknown_field(problem).or_else(|| unknown_field(error)) {
+        let known = problem.split_once("expected ").map_or("no parameters", |(_, known)| known);
+        return format!("{name} is not a parameter of this query; expected {known}");
+    }
+    let missing = problem.strip_prefix("missing field `").and_then(|rest| rest.split_once('`'));
+    match (missing.and_then(|(name, _)| word(name)), word(parameter)) {
+        (Some(name), _) => format!("the query needs the parameter {name}"),
+        (None, Some(name)) => format!("the parameter {name} of the query is not valid"),
+        (None, None) => "the query has an unknown parameter, or a value that is not valid".to_owned(),
     }
 }
 

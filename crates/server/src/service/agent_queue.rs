@@ -170,8 +170,8 @@ pub(crate) async fn release(app: &App, caller: &Caller, name: String) -> ApiResu
         status: "released".to_owned(),
         agent: name,
         was_running: !released.is_empty(),
+        warning: release_warning(&released),
         released,
-        warning: RELEASE_WARNING.to_owned(),
     })
 }
 
@@ -179,7 +179,7 @@ pub(crate) async fn release(app: &App, caller: &Caller, name: String) -> ApiResu
 pub(crate) async fn release_lane(app: &App, caller: &Caller, lane: LaneName) -> ApiResult<ReleasedLane> {
     let released = take_slots(app, lane.clone()).await?;
     app.record(caller, ("lane", "force_release"), lane.as_str(), json!({ "released": &released })).await?;
-    let (was_running, warning) = (!released.is_empty(), RELEASE_WARNING.to_owned());
+    let (was_running, warning) = (!released.is_empty(), release_warning(&released));
     Ok(ReleasedLane { lane: lane.to_string(), was_running, released, warning })
 }
 
@@ -187,5 +187,10 @@ async fn take_slots(app: &App, lane: LaneName) -> ApiResult<Vec<String>> {
     Ok(app.handle.force_release(lane).await?.iter().map(|task| task.to_string()).collect())
 }
 
-const RELEASE_WARNING: &str =
-    "The old attempt has a stop signal and may still run. The server refuses its reports.";
+fn release_warning(released: &[String]) -> String {
+    let warning = match released {
+        [] => "Nothing was running, so nothing has changed.",
+        _ => "The old attempt has a stop signal and may still run. The server refuses its reports.",
+    };
+    warning.to_owned()
+}

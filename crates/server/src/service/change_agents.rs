@@ -1,5 +1,7 @@
 //! Creates, changes and removes agents while the server runs.
 
+use std::collections::BTreeSet;
+
 use axum::http::StatusCode;
 use laneway_core::{CancelReason, Command, LaneName, Selector};
 use laneway_protocol::AgentView;
@@ -9,6 +11,7 @@ use crate::agents::directory::{CREATED_MAX, note};
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::extract::word;
 use crate::schedules::notes;
 use crate::service::agent_queue;
 use crate::service::parse::{self, checked};
@@ -57,6 +60,11 @@ pub(crate) async fn change(
     let old = created(app, name)?;
     let mut block: Map<String, Value> = serde_json::from_str(&old).unwrap_or_default();
     let settings: Vec<String> = changes.keys().cloned().collect();
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = settings.iter().map(|key| plain(key)).find(|key| !seen.insert(key.clone())) {
+        let key = word(&twice).unwrap_or("a setting");
+        return Err(ApiError::invalid(format!("{key} is given twice, in two spellings; give it once")));
+    }
     for (key, value) in changes {
         let replaces = |other: &str| {
             let is_runner = RUNNERS.contains(&key.as_str()) && !value.is_null();

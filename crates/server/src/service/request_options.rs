@@ -61,7 +61,13 @@ impl RequestOptions {
             .transpose()
             .map_err(|_| ApiError::invalid("X-Laneway-Parent must be the id of a running task"))?;
         let key = header_text(headers, &KEY)?.map(key).transpose()?;
-        let detach = header_text(headers, &DETACH)?.is_some_and(|text| text.eq_ignore_ascii_case("true"));
+        let detach = match header_text(headers, &DETACH)? {
+            Some(text) if text.eq_ignore_ascii_case("true") => true,
+            Some(text) if !text.eq_ignore_ascii_case("false") => {
+                return Err(ApiError::invalid("X-Detach must be true or false"));
+            }
+            _ => false,
+        };
         let prefer = header_text(headers, &PREFER)?.unwrap_or_default();
         let is_async = prefer.split([',', ';']).any(|word| word.trim().eq_ignore_ascii_case("respond-async"));
         let accept = header_text(headers, &header::ACCEPT)?.unwrap_or_default();

@@ -81,11 +81,11 @@ async fn submission(
     }
     let name = |text: String| Name::new(text).map_err(Error::from);
     let mut spec = TaskSpec::new(name(KIND.to_owned())?, lanes);
+    spec.priority = level(app, request.priority.as_ref()).await?;
     let word = request.source.as_deref().or(request.priority.as_ref().and_then(PriorityRequest::word));
     spec.source = word.map_or(Ok(options.source()), source)?;
     spec.label = request.label.map(|label| parse::name("label", label)).transpose()?;
     spec.parent = options.parent.map(|task| Parent { task, detached: false });
-    spec.priority = level(app, request.priority.as_ref()).await?;
     spec.wait_timeout = millis(request.wait_ms);
     spec.retry = Some(Retry::NONE);
     let holder = match request.worker {

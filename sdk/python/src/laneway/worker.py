@@ -156,6 +156,8 @@ class Worker:
                 continue
             asked = time.monotonic()
             claim = asyncio.ensure_future(self._claim(free))
+            # A worker that is cancelled does not look at the error of its last claim.
+            claim.add_done_callback(lambda done: done.cancelled() or done.exception())
             await self._heard(claim, draining)
             if claim.cancelled():
                 return

@@ -79,12 +79,18 @@ async fn wrong_agents_are_refused_with_what_would_be_right() {
         (json!({"name": "a", "url": "ftp://x"}), 400, "must be an http:// or https:// URL"),
         (json!({"name": "a", "echo": true, "max_concurency": 2}), 400, "did you mean max_concurrency?"),
         (json!({"name": "a", "echo": true, "max_concurrency": 0}), 400, "must be a whole number from 1"),
+        (json!({"name": "..", "echo": true}), 400, "the name must not be '.' or '..'"),
+        (json!({"name": "a", "echo": true, "lanes": ["token:x"]}), 400, "lanes that begin with token:"),
+        (json!({"name": "a", "url": format!("http://x/{}", "x".repeat(9000))}), 413, "url is too long"),
         (json!({"name": "fixed", "echo": true}), 409, "of that name already"),
     ] {
         let refused = server.post("/api/agents", body.clone()).await;
         assert_eq!(refused.status, status, "{body}");
         assert!(refused.json()["detail"].as_str().unwrap().contains(words), "{body}: {}", refused.text);
     }
+    assert_eq!(server.post("/api/agents", json!({"name": "a", "echo": true})).await.status, 201);
+    let twice = server.send("PATCH", "/api/agents/a", json!({"timeout": "1m", "timeout_ms": 3})).await;
+    assert!(twice.status == 400 && twice.text.contains("timeout is given twice"), "{twice:?}");
     let changed = server.send("PATCH", "/api/agents/fixed", json!({"max_queued": 1})).await;
     assert!(changed.status == 400 && changed.text.contains("configuration file"), "{changed:?}");
     assert_eq!(server.send("DELETE", "/api/agents/fixed", json!(null)).await.status, 400);

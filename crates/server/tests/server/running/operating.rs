@@ -115,7 +115,8 @@ async fn lanes_are_set_paused_and_cleared_and_errors_name_wrong_settings() {
         (json!({"max_concurrency": 0}), "max_concurrency must be"),
         (json!({"max_concurrency": "abc"}), "max_concurrency must be"),
         (json!({"lease": "soon"}), "lease must be"),
-        (json!({"speed": 3}), "one of the keys is not a setting"),
+        (json!({"speed": 3}), "speed is not a setting"),
+        (json!({"<b>": 3}), "one of the keys is not a setting"),
         (json!({}), "at least one setting"),
     ] {
         let refused = server.send("PATCH", "/api/lanes/main", body.clone()).await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::common::serve;
+use crate::common::{answer, serve};
 
 #[tokio::test]
 async fn the_accept_header_for_events_may_have_any_case() {
@@ -49,5 +49,39 @@ async fn the_error_of_a_wrong_body_uses_words_of_json() {
         assert!(refused.status == 400 && detail.contains(words), "{body}: {detail}");
         let names = ["struct", "Request", "UserRef", "u64", "elements"];
         assert!(!names.iter().any(|name| detail.contains(name)), "{body}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_names_the_parameter_or_the_header_that_is_wrong() {
+    let server = serve("agent \"a\" { echo = true }").await;
+    for (path, words) in [
+        (
+            "/api/lanes?colour=red",
+            "colour is not a parameter of this query; expected one of `patterns`, `limit`",
+        ),
+        ("/api/lanes?limit=many", "the parameter limit of the query is not valid"),
+        ("/api/lanes?%3Cb%3E=1", "the query has an unknown parameter"),
+    ] {
+        let refused = server.get(path).await;
+        assert!(refused.status == 400 && refused.text.contains(words), "{path}: {refused:?}");
+    }
+    let slot = "/api/slots/01900000-0000-7000-8000-000000000000";
+    let refused = server.send("DELETE", slot, json!(null)).await;
+    assert!(
+        refused.status == 400 && refused.text.contains("the query needs the parameter fence"),
+        "{refused:?}"
+    );
+    let chat = "/api/agents/a/chat";
+    let refused = server.send_with("POST", chat, json!({"message": "x"}), &[("x-detach", "maybe")]).await;
+    assert!(refused.status == 400 && refused.text.contains("X-Detach must be true or false"), "{refused:?}");
+    for (metadata, words) in [
+        ("[".repeat(5000) + &"]".repeat(5000), "nested too deeply"),
+        ("1e400".to_owned(), "a number that is too large"),
+    ] {
+        let body = format!("{{\"message\": \"x\", \"metadata\": {metadata}}}");
+        let request = server.request("POST", chat).header("content-type", "application/json").body(body);
+        let refused = answer(request).await;
+        assert!(refused.status == 400 && refused.text.contains(words), "{refused:?}");
     }
 }

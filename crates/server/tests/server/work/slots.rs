@@ -39,6 +39,7 @@ async fn a_caller_chooses_the_id_of_a_slot_and_can_cancel_it_while_it_waits() {
         (json!({"lanes": ["one"], "id": "x"}), "id must be a UUID"),
         (json!({"lanes": ["one"], "label": ""}), "label"),
         (json!({"lanes": ["one"], "source": "robot"}), "source must be one of"),
+        (json!({"lanes": ["one"], "priority": "boss"}), "priority must be 0 to 9, or one of"),
     ] {
         let refused = server.post("/api/slots", wrong).await;
         let detail = refused.json()["detail"].as_str().unwrap().to_owned();
