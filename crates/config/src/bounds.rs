@@ -1,8 +1,8 @@
 //! Limits that no work reaches, because a lane that the same work needs has a lower limit.
 
-use laneway_core::{LaneName, LaneSettings, Pattern, Settings, Switch};
+use laneway_core::{LaneName, Pattern, Settings, Switch};
 
-use crate::blocks::lanes::Lane;
+use crate::blocks::lanes::{Lane, asked, layers};
 use crate::config::AgentConfig;
 use crate::source::ValueSource;
 
@@ -13,9 +13,9 @@ pub(crate) fn unreached_limits(lanes: &[Lane], agents: &[AgentConfig]) -> Vec<St
     let mut seen: Vec<ValueSource> = Vec::new();
     let mut sentences = Vec::new();
     for lane in lanes {
-        let (Some(Switch::On(limit)), Some(source)) =
-            (lane.settings.max_concurrency, lane.given("max_concurrency"))
-        else {
+        let layers = layers(lanes, &lane.lanes);
+        let source = layers.iter().find_map(|layer| layer.given("max_concurrency"));
+        let (Some(Switch::On(limit)), Some(source)) = (asked(&layers).max_concurrency, source) else {
             continue;
         };
         let agent = agents.iter().find(|agent| lane.lanes.as_str() == format!("agent:{}", agent.name));
@@ -27,7 +27,7 @@ pub(crate) fn unreached_limits(lanes: &[Lane], agents: &[AgentConfig]) -> Vec<St
         else {
             continue;
         };
-        // The lanes of agents repeat what a pattern says.
+        // Many lanes may have the limit of one pattern.
         if !seen.contains(source) {
             seen.push(source.clone());
             sentences.push(format!("{source}: {} {limit} is never reached: {bound} is {lowest}", lane.lanes));
@@ -36,12 +36,7 @@ pub(crate) fn unreached_limits(lanes: &[Lane], agents: &[AgentConfig]) -> Vec<St
     sentences
 }
 
-/// The limit of a lane, from its own block, the longest pattern or the defaults.
+/// The limit of a lane, from its blocks or the defaults.
 fn limit_of(lanes: &[Lane], name: &LaneName) -> Option<u32> {
-    let exact = Pattern::from(name);
-    let own = lanes.iter().find(|lane| lane.lanes == exact);
-    let fitting = lanes.iter().filter(|lane| !lane.lanes.is_exact() && lane.lanes.matches(name));
-    let asked = own.or_else(|| fitting.max_by_key(|lane| lane.lanes.as_str().len()));
-    let asked = asked.map_or_else(LaneSettings::default, |lane| lane.settings.clone());
-    Settings::for_lane(&asked, name).max_concurrency
+    Settings::for_lane(&asked(&layers(lanes, &Pattern::from(name))), name).max_concurrency
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use laneway_core::{Block, LaneName, Name, Pattern, ToolLane};
 
-use crate::blocks::lanes::Lane;
+use crate::blocks::lanes::{Lane, layers};
 use crate::blocks::message_types::Messages;
 use crate::blocks::places::{Listen, StoreLocation};
 use crate::blocks::server::ServerConfig;
@@ -85,7 +85,10 @@ impl Config {
     pub fn source(&self, block: &str, key: &str) -> ValueSource {
         let lane = self.lanes.iter().find(|lane| format!("lane \"{}\"", lane.lanes) == block);
         match lane {
-            Some(lane) => lane.source(key),
+            Some(lane) => {
+                let given = layers(&self.lanes, &lane.lanes).iter().find_map(|lane| lane.given(key).cloned());
+                given.unwrap_or(ValueSource::Default)
+            }
             None => self.given(block, key).unwrap_or(ValueSource::Default),
         }
     }

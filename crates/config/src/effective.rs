@@ -3,11 +3,10 @@
 use std::fmt;
 
 use laneway_core::{
-    BoostStrategy, Handler, LaneName, LaneSettings, Millis, Order, PRIORITY_MAX, Pattern, Period,
-    RetryStrategy, Settings,
+    BoostStrategy, Handler, LaneName, Millis, Order, PRIORITY_MAX, Pattern, Period, RetryStrategy, Settings,
 };
 
-use crate::blocks::lanes::Lane;
+use crate::blocks::lanes::{Lane, asked, group, layers};
 use crate::blocks::places::without_secrets;
 use crate::config::{Config, Runner};
 use crate::source::ValueSource;
@@ -89,23 +88,25 @@ impl List<'_> {
     /// Lists the configured lanes, then the lanes that are always listed.
     fn lanes(&mut self) {
         for lane in &self.config.lanes {
-            self.lane(&lane.lanes, Some(lane));
+            self.lane(&lane.lanes);
         }
         let tool_lanes = if self.config.tools.is_some() { TOOL_LANES } else { &[] };
         for text in ALWAYS.iter().chain(tool_lanes) {
             let is_listed = self.config.lanes.iter().any(|lane| lane.lanes.as_str() == *text);
             if let (false, Ok(pattern)) = (is_listed, Pattern::new(text)) {
-                self.lane(&pattern, None);
+                self.lane(&pattern);
             }
         }
     }
 
-    fn lane(&mut self, pattern: &Pattern, lane: Option<&Lane>) {
+    fn lane(&mut self, pattern: &Pattern) {
         // A pattern has the defaults of any lane that matches it.
         let Ok(name) = LaneName::new(pattern.as_str().replace('*', "x")) else { return };
-        let asked = lane.map_or_else(LaneSettings::default, |lane| lane.settings.clone());
-        for (key, value) in setting_texts(&Settings::for_lane(&asked, &name)) {
-            let source = lane.and_then(|lane| lane.given(key).or_else(|| lane.given_within(key)).cloned());
+        let layers = layers(&self.config.lanes, pattern);
+        for (key, value) in setting_texts(&Settings::for_lane(&asked(&layers), &name)) {
+            let gives = |lane: &&Lane| lane.given(key).or_else(|| lane.given_within(key)).cloned();
+            // A group such as `retry` comes from one layer.
+            let source = layers.iter().find(|lane| lane.given_within(group(key)).is_some()).and_then(gives);
             let (block, key) = (format!("lane \"{pattern}\""), key.to_owned());
             self.values.push(EffectiveValue {
                 block,

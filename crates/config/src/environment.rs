@@ -1,6 +1,6 @@
 //! Variables of the environment and options of the command line. Both take precedence over the file.
 
-use laneway_core::LaneName;
+use laneway_core::{LaneName, Pattern};
 
 use crate::blocks::lanes::Lanes;
 use crate::blocks::places::{Listen, StoreLocation};
@@ -58,7 +58,7 @@ pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(
                 remember(report, "store", &source)
             }),
             "LANEWAY_MAX_CONCURRENT_TASKS" => lanes
-                .settled(&LaneName::global())
+                .declared(&Pattern::from(&LaneName::global()))
                 .assign("max_concurrency", value, source.clone())
                 .map_err(Expected::from),
             _ => {

@@ -115,7 +115,7 @@ fn interpret<K: AsRef<str>, V: AsRef<str>>(
     environment::apply(&mut report, environment, (&mut listen, &mut store), &mut lanes);
     if profile == Profile::SERVER {
         // Lists have this lane even if nothing sets it.
-        lanes.settled(&LaneName::global());
+        lanes.declared(&Pattern::from(&LaneName::global()));
     }
     if !report.errors.is_empty() {
         report.errors.sort_by_key(|error| match &error.at {
@@ -151,10 +151,10 @@ impl Config {
             Format::Json5.read(block).map_err(|error| alone(place, ConfigProblem::Syntax(error.message)))?;
         let entry = Entry { key: name.to_owned(), line: None, node: node.without_lines() };
         let mut report = Report::new(place);
-        // The agent changes only its own lanes, and patterns add to their settings.
+        // An agent adds nothing but its own lanes.
         let own = own_lanes(name);
-        let around = self.lanes.iter().filter(|lane| !lane.lanes.is_exact() || own.contains(&lane.lanes));
-        let mut lanes = Lanes::from(around.cloned().collect::<Vec<_>>());
+        let known = self.lanes.iter().filter(|lane| own.contains(&lane.lanes));
+        let mut lanes = Lanes::from(known.cloned().collect::<Vec<_>>());
         let agents: Vec<AgentConfig> = agents::agent(&mut report, &entry, &mut lanes).into_iter().collect();
         agent_lanes(&mut report, &agents, &mut lanes);
         if self.agent(name).is_some() {
@@ -164,9 +164,7 @@ impl Config {
         if !report.errors.is_empty() {
             return Err(Errors(report.errors));
         }
-        for lane in lanes.into_vec().into_iter().filter(|lane| own.contains(&lane.lanes)) {
-            self.put_lane(lane);
-        }
+        lanes.into_vec().into_iter().for_each(|lane| self.put_lane(lane));
         for agent in agents {
             let place = self.agents.partition_point(|other| other.name < agent.name);
             self.agents.insert(place, agent);
@@ -251,14 +249,13 @@ fn lane_blocks(report: &mut Report, top: &mut Fields<'_>, lanes: &mut Lanes) {
     }
 }
 
-/// Gives every agent its two lanes, with the settings of its block and of matching patterns, so that metrics count each
-/// lane by name. Both lanes of an external agent are external.
+/// Gives every agent its two lanes, so that metrics count each lane by name. Both lanes of an external agent are external.
 fn agent_lanes(report: &mut Report, agents: &[AgentConfig], lanes: &mut Lanes) {
     for agent in agents {
         for prefix in ["agent", "task"] {
             let Ok(name) = LaneName::new(format!("{prefix}:{}", agent.name)) else { continue };
             let own = lanes.lane(&Pattern::from(&name)).settings.handler;
-            let lane = lanes.settled(&name);
+            let lane = lanes.declared(&Pattern::from(&name));
             if agent.runner != Runner::External || own == Some(Handler::External) {
                 continue;
             }

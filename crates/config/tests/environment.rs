@@ -23,7 +23,8 @@ fn the_lane_global_is_limited_by_the_environment_or_the_file_and_else_not_at_all
     assert_eq!(limit("", Profile::SERVER, &[]), Some((None, "default".to_owned())));
     assert_eq!(limit("", Profile::LIBRARY, &[]), None);
     // The pattern of all lanes also matches `global`.
-    assert_eq!(limit("lane \"*\" { max_concurrency = 5 }", Profile::SERVER, &[]), is(5, "a.hcl:1"));
+    let all = read("lane \"*\" { max_concurrency = 5 }", Profile::SERVER, &[]).unwrap();
+    assert_eq!(all.source("lane \"global\"", "max_concurrency").to_string(), "a.hcl:1");
     assert_eq!(limit("", Profile::LIBRARY, &variable), is(30, "LANEWAY_MAX_CONCURRENT_TASKS"));
 }
 

@@ -315,16 +315,24 @@ fn an_agents_lanes_keep_the_settings_of_patterns() {
     );
     let names: Vec<String> = config.lanes.iter().map(|lane| lane.lanes.to_string()).collect();
     assert_eq!(names, ["agent:*", "agent:a", "agent:b", "agent:c", "global", "task:a", "task:b", "task:c"]);
-    assert_eq!(lane(&config, "agent:a"), lane(&config, "agent:*"));
-    let b = lane(&config, "agent:b");
-    assert_eq!((b.weight, b.max_queued), (Some(3), Some(5)));
-    // The lane sets a part of the group `retry`, so it takes none of the pattern's.
-    assert_eq!(b.retry, Some(laneway_core::Retry { max_retries: 1, ..laneway_core::Retry::STANDARD }));
+    // A part of the group `retry` stands for the whole group.
+    for (lane, weight, max_queued, retries, jitter) in
+        [("a", "3", "9", "3", "true"), ("b", "3", "5", "1", "false"), ("c", "3", "5", "3", "true")]
+    {
+        let held = |key: &str| holds(&config, &format!("agent:{lane}"), key);
+        let all = [held("weight"), held("max_queued"), held("retry.max_retries"), held("retry.jitter")];
+        assert_eq!(all, [weight, max_queued, retries, jitter], "{lane}");
+    }
     assert_eq!(config.source("lane \"agent:b\"", "weight").to_string(), "a.hcl:2");
     assert_eq!(config.source("lane \"agent:b\"", "max_queued").to_string(), "a.hcl:9");
-    // A lane with its own block takes nothing from a pattern.
-    let c = lane(&config, "agent:c");
-    assert_eq!((c.weight, c.max_queued, c.priority.is_some()), (None, Some(5), true));
+    assert_eq!(holds(&config, "agent:c", "priority"), "1");
+}
+
+/// What holds for a lane, as the listing has it.
+fn holds(config: &Config, lane: &str, key: &str) -> String {
+    let block = format!("lane \"{lane}\"");
+    let values = config.effective().0;
+    values.into_iter().find(|value| value.block == block && value.key == key).unwrap().value
 }
 
 #[test]
@@ -333,14 +341,20 @@ fn an_external_agent_waits_for_workers_in_both_lanes() {
         read("lane \"task:*\" {\nweight = 3\nhandler = \"hybrid\"\n}\nagent \"a\" { external = true }");
     let external = Some(laneway_core::Handler::External);
     assert_eq!((lane(&config, "agent:a").handler, lane(&config, "task:a").handler), (external, external));
-    assert_eq!(lane(&config, "task:a").weight, Some(3));
+    assert_eq!(holds(&config, "task:a", "weight"), "3");
     assert_eq!(lane(&config, "task:*").handler, Some(laneway_core::Handler::Hybrid));
 }
 
 #[test]
-fn an_empty_block_hides_the_matching_pattern() {
-    let config = read("lane \"x*\" { weight = 3 }\nlane \"xy\" {}");
-    assert_eq!(lane(&config, "xy"), &laneway_core::LaneSettings::default());
+fn what_a_block_leaves_open_comes_from_the_next_more_general_one() {
+    let text = "lane \"x*\" {\nweight = 3\nmax_queued = 4\n}\nlane \"xy*\" { weight = 5 }\nlane \"xyz\" {}";
+    let config = read(text);
+    assert_eq!(
+        (holds(&config, "xyz", "weight"), holds(&config, "xyz", "max_queued")),
+        ("5".into(), "4".into())
+    );
+    assert_eq!(config.source("lane \"xyz\"", "weight").to_string(), "a.hcl:5");
+    assert_eq!(config.source("lane \"xyz\"", "max_queued").to_string(), "a.hcl:3");
 }
 
 #[test]

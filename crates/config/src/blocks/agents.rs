@@ -54,7 +54,9 @@ fn default_limit(report: &mut Report, fields: &mut Fields<'_>, lanes: &mut Lanes
         let sentence = format!("the lane {lane} has a limit already, at {first}; give one of them");
         return report.contradiction(line, "agents.defaults", sentence);
     }
-    if let Err(error) = lanes.settled(lane).assign("max_concurrency", &limit, report.at(line)) {
+    if let Err(error) =
+        lanes.declared(&Pattern::from(lane)).assign("max_concurrency", &limit, report.at(line))
+    {
         report.wrong(line, "agents.defaults", "max_concurrent", &error.expected);
     }
 }
@@ -96,7 +98,12 @@ fn agent_name(report: &mut Report, block: &str, entry: &Entry) -> Option<Name> {
         return None;
     }
     if matches!(entry.key.as_str(), "." | "..") {
-        report.wrong(entry.line, block, "the name", "must not be '.' or '..', which have a meaning in addresses");
+        report.wrong(
+            entry.line,
+            block,
+            "the name",
+            "must not be '.' or '..', which have a meaning in addresses",
+        );
         return None;
     }
     if entry.key.trim() != entry.key {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::{Block, LaneName, LaneSettings, Pattern, SETTING_KEYS, SettingError};
+use laneway_core::{Block, LaneSettings, Pattern, SETTING_KEYS, SettingError};
 
 use crate::error::Expected;
 use crate::fields::{Field, Fields};
@@ -15,11 +15,32 @@ use crate::source::ValueSource;
 pub struct Lane {
     /// The lane or the pattern.
     pub lanes: Pattern,
-    /// The given settings. Others keep their defaults.
+    /// The given settings. Others come from more general patterns and the defaults.
     pub settings: LaneSettings,
     given: Vec<Given>,
-    /// No pattern adds settings: the lane has its own block, or already has the settings of its pattern.
-    settled: bool,
+    /// It is listed and counted by name, also without settings.
+    declared: bool,
+}
+
+/// The blocks that apply to the lanes of a pattern: their own, and the patterns that cover it, the longest first.
+pub(crate) fn layers<'a>(lanes: &'a [Lane], of: &Pattern) -> Vec<&'a Lane> {
+    let covers = |lane: &&Lane| !lane.lanes.is_exact() && lane.lanes.covers(of) && lane.lanes != *of;
+    let mut general: Vec<&Lane> = lanes.iter().filter(covers).collect();
+    general.sort_by_key(|lane| std::cmp::Reverse(lane.lanes.as_str().len()));
+    let first = lanes.iter().find(|lane| lane.lanes == *of);
+    // The most special pattern says which others add to it.
+    let first = first.or_else(|| general.first().copied());
+    let Some(first) = first else { return Vec::new() };
+    let added =
+        general.into_iter().filter(|lane| lane.lanes != first.lanes && lane.lanes.covers(&first.lanes));
+    std::iter::once(first).chain(added).collect()
+}
+
+/// What the layers say together.
+pub(crate) fn asked(layers: &[&Lane]) -> LaneSettings {
+    let mut asked = LaneSettings::default();
+    layers.iter().for_each(|lane| asked.fill_from(&lane.settings));
+    asked
 }
 
 /// One setting that was given.
@@ -27,18 +48,17 @@ pub struct Lane {
 struct Given {
     /// The key, one of [`SETTING_KEYS`].
     setting: String,
-    text: String,
     source: ValueSource,
 }
 
 /// The group of a setting: `retry` for `retry.jitter`.
-fn group(setting: &str) -> &str {
+pub(crate) fn group(setting: &str) -> &str {
     setting.split_once('.').map_or(setting, |(group, _)| group)
 }
 
 impl Lane {
     fn new(lanes: Pattern) -> Lane {
-        Lane { lanes, settings: LaneSettings::default(), given: Vec::new(), settled: false }
+        Lane { lanes, settings: LaneSettings::default(), given: Vec::new(), declared: false }
     }
 
     /// The settings for the scheduler.
@@ -46,7 +66,7 @@ impl Lane {
         Block { lanes: self.lanes.clone(), settings: Some(self.settings.clone()) }
     }
 
-    /// The source of the setting `key`. A part such as `retry.jitter` may come from the whole `retry`.
+    /// The source of the setting `key` if this block has it. A part such as `retry.jitter` may come from the whole `retry`.
     pub fn source(&self, key: &str) -> ValueSource {
         self.given(key).cloned().unwrap_or(ValueSource::Default)
     }
@@ -66,18 +86,7 @@ impl Lane {
     pub(crate) fn assign(&mut self, key: &str, text: &str, source: ValueSource) -> Result<(), SettingError> {
         self.settings.set(key, text)?;
         self.given.retain(|given| given.setting != key);
-        self.given.push(Given { setting: key.to_owned(), text: text.to_owned(), source });
-        Ok(())
-    }
-
-    /// Takes from `pattern` the groups that this lane does not set. A lane that sets a part of a group takes none of it.
-    fn inherit(&mut self, pattern: &Lane) -> Result<(), SettingError> {
-        let own: Vec<String> = self.given.iter().map(|given| group(&given.setting).to_owned()).collect();
-        for Given { setting, text, source } in &pattern.given {
-            if !own.iter().any(|own| own == group(setting)) {
-                self.assign(setting, text, source.clone())?;
-            }
-        }
+        self.given.push(Given { setting: key.to_owned(), source });
         Ok(())
     }
 }
@@ -97,34 +106,16 @@ impl Lanes {
         self.0.entry(lanes.clone()).or_insert_with(|| Lane::new(lanes.clone()))
     }
 
-    /// A lane with its own block, which may be empty.
+    /// A lane that is listed and counted by name, also without settings.
     pub(crate) fn declared(&mut self, lanes: &Pattern) -> &mut Lane {
         let lane = self.lane(lanes);
-        lane.settled = true;
+        lane.declared = true;
         lane
     }
 
-    /// A lane to add settings to. Without its own block, it first takes the settings of the longest matching pattern,
-    /// because a lane with any settings would otherwise hide that pattern.
-    pub(crate) fn settled(&mut self, name: &LaneName) -> &mut Lane {
-        let exact = Pattern::from(name);
-        let fitting = self.0.values().filter(|lane| !lane.lanes.is_exact() && lane.lanes.matches(name));
-        let longest = fitting.min_by_key(|lane| std::cmp::Reverse(lane.lanes.as_str().len())).cloned();
-        let lane = self.lane(&exact);
-        if let Some(pattern) = longest.filter(|_| !lane.settled) {
-            let mut merged = Lane { settled: true, ..lane.clone() };
-            // What a pattern says was checked when it was read.
-            if merged.inherit(&pattern).is_ok() {
-                *lane = merged;
-            }
-        }
-        lane.settled = true;
-        lane
-    }
-
-    /// The lanes with settings or a block. A lane without them would hide the pattern that matches it.
+    /// The lanes with settings or a block.
     pub(crate) fn into_vec(self) -> Vec<Lane> {
-        let is_configured = |lane: &Lane| lane.settled || lane.settings != LaneSettings::default();
+        let is_configured = |lane: &Lane| lane.declared || lane.settings != LaneSettings::default();
         self.0.into_values().filter(is_configured).collect()
     }
 }

@@ -227,6 +227,50 @@ pub struct LaneSettings {
     pub handler: Option<Handler>,
 }
 
+/// The settings that lie over those of a more general block as one, by the first part of their keys.
+macro_rules! groups {
+    ($($name:literal => $($field:ident),+;)+) => {
+        impl LaneSettings {
+            /// Takes each group of settings that these leave open from more general settings. A group such as `retry` counts as
+            /// one setting.
+            pub fn fill_from(&mut self, general: &LaneSettings) {
+                $(if $(self.$field.is_none())&&+ {
+                    $(self.$field = general.$field;)+
+                })+
+            }
+
+            /// Takes the group that a key belongs to from other settings.
+            pub(crate) fn take_group(&mut self, key: &str, from: &LaneSettings) {
+                let group = key.split('.').next().unwrap_or_default();
+                $(if group == $name {
+                    $(self.$field = from.$field;)+
+                })+
+            }
+        }
+    };
+}
+
+groups! {
+    "max_concurrency" => max_concurrency;
+    "max_queued" => max_queued;
+    "order" => order;
+    "priority" => priority, priorities;
+    "weight" => weight;
+    "wait_timeout" => wait_timeout;
+    "timeout" => timeout;
+    "lease" => lease;
+    "max_redelivery" => max_redelivery;
+    "retry" => retry;
+    "rate_limit" => rate_limit;
+    "ageing" => ageing;
+    "boost" => boost;
+    "pressure_threshold" => pressure_threshold;
+    "alerts" => alert_warning, alert_critical;
+    "dead_letters_max" => dead_letters_max;
+    "notice_after" => notice_after;
+    "handler" => handler;
+}
+
 /// What holds for one lane, nothing left open. The fields are those of [`LaneSettings`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]

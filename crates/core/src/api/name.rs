@@ -187,7 +187,7 @@ impl Pattern {
     }
 
     /// Whether every name that fits `other` fits this one too.
-    pub(crate) fn covers(&self, other: &Pattern) -> bool {
+    pub fn covers(&self, other: &Pattern) -> bool {
         // A `*` of this one takes a `*` of the other like any other byte, and nothing else takes it.
         matches(self.0.as_bytes(), other.0.as_bytes())
     }

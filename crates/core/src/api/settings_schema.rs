@@ -156,6 +156,19 @@ impl LaneSettings {
         Ok(())
     }
 
+    /// Sets one setting like [`set`](LaneSettings::set). The rest of a group such as `retry` is as in `all`, which are these
+    /// settings and those of more general blocks.
+    pub(crate) fn set_over(
+        &mut self,
+        key: &str,
+        text: &str,
+        all: &mut LaneSettings,
+    ) -> Result<(), SettingError> {
+        all.set(key, text)?;
+        self.take_group(&snake_case(key), all);
+        Ok(())
+    }
+
     fn assign(&mut self, key: &str, text: &str) -> Result<(), SettingError> {
         let moment = Millis(1);
         match key {

@@ -33,10 +33,12 @@ impl Step<'_> {
         lanes: Pattern,
         settings: &[(Arc<str>, Arc<str>)],
     ) -> Result<Reply, Rejection> {
-        // A new block replaces the one that applied before, so it starts with those settings.
-        let mut changed = self.state.lane_config.asked_for(&lanes);
+        // The block gets only what the change names, so that the rest follows later changes of patterns.
+        let mut changed = self.state.lane_config.own(&lanes);
+        let mut all = self.state.lane_config.asked_for(&lanes);
         for (key, value) in settings {
-            changed.set(key, value).map_err(|error| Rejection::BadSetting(Box::new(error)))?;
+            let set = changed.set_over(key, value, &mut all);
+            set.map_err(|error| Rejection::BadSetting(Box::new(error)))?;
         }
         self.configure(vec![Block { lanes, settings: Some(changed) }])
     }

@@ -80,8 +80,7 @@ impl LaneConfig {
         self.patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.as_str().len()));
         let (blocks, patterns) = (&self.blocks, &self.patterns);
         for (_, class) in self.classes.iter_mut() {
-            let asked = Pattern::new(&*class.block).ok().and_then(|block| blocks.get(&block));
-            class.settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), class.family);
+            class.settings = settings_of(blocks, patterns, &class.block, class.family);
             class.label = label(patterns, &class.block, class.family);
         }
         // A lane that has a block of its own is visible before any task is in it.
@@ -100,27 +99,28 @@ impl LaneConfig {
         })
     }
 
-    /// The block that applies to `name`: the one of that name, else the longest pattern that matches. Of equally long
-    /// ones, the first in the alphabet applies.
+    /// The most special block of `name`: the one of that name, else the longest pattern that matches. Of equally long ones, the
+    /// first in the alphabet.
     fn block(&self, name: &LaneName) -> Option<(&Pattern, &LaneSettings)> {
-        self.block_over(&Pattern::from(name))
+        let lanes = Pattern::from(name);
+        let pattern = || self.blocks.get_key_value(pattern_over(&self.patterns, &lanes)?);
+        self.blocks.get_key_value(&lanes).or_else(pattern)
     }
 
-    /// The block that applies to all lanes of a pattern, chosen like that of a single lane.
-    fn block_over(&self, lanes: &Pattern) -> Option<(&Pattern, &LaneSettings)> {
-        let pattern = || self.blocks.get_key_value(pattern_over(&self.patterns, lanes)?);
-        self.blocks.get_key_value(lanes).or_else(pattern)
+    /// What the block of exactly these lanes says.
+    pub(crate) fn own(&self, lanes: &Pattern) -> LaneSettings {
+        self.blocks.get(lanes).cloned().unwrap_or_default()
     }
 
-    /// What was asked for the lanes of a pattern, by their own block or by the one that applies instead.
+    /// What was asked for the lanes of a pattern, by their own block and by those of more general patterns.
     pub(crate) fn asked_for(&self, lanes: &Pattern) -> LaneSettings {
-        self.block_over(lanes).map(|(_, asked)| asked.clone()).unwrap_or_default()
+        asked_for(&self.blocks, &self.patterns, lanes)
     }
 
     /// What holds for the lane `name`, whether it exists or not.
     pub(crate) fn settings(&self, name: &LaneName) -> Settings {
-        let nothing = LaneSettings::default();
-        Settings::resolve(self.block(name).map_or(&nothing, |(_, asked)| asked), Family::of(name))
+        let (block, family) = self.block_and_family(name);
+        settings_of(&self.blocks, &self.patterns, &block, family)
     }
 
     pub(crate) fn weight(&self, name: &LaneName) -> u32 {
@@ -166,8 +166,7 @@ impl LaneConfig {
     }
 
     fn insert(&mut self, block: Arc<str>, family: Family, stats: LaneStats) -> ClassIdx {
-        let asked = Pattern::new(&*block).ok().and_then(|block| self.blocks.get(&block));
-        let settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), family);
+        let settings = settings_of(&self.blocks, &self.patterns, &block, family);
         let label = label(&self.patterns, &block, family);
         let class = LaneClass { block: Arc::clone(&block), label, family, settings, stats, dead_letters: 0 };
         let index = self.classes.insert(class);
@@ -197,6 +196,33 @@ impl LaneConfig {
             keep
         });
     }
+}
+
+/// What the block of these lanes asks for. What it leaves open comes from the patterns that cover it, the longest first.
+fn asked_for(
+    blocks: &BTreeMap<Pattern, LaneSettings>,
+    patterns: &[Pattern],
+    lanes: &Pattern,
+) -> LaneSettings {
+    let mut asked = blocks.get(lanes).cloned().unwrap_or_default();
+    for general in patterns.iter().filter(|pattern| *pattern != lanes && pattern.covers(lanes)) {
+        if let Some(general) = blocks.get(general) {
+            asked.fill_from(general);
+        }
+    }
+    asked
+}
+
+/// What holds for the lanes of a block, or of a family without one.
+fn settings_of(
+    blocks: &BTreeMap<Pattern, LaneSettings>,
+    patterns: &[Pattern],
+    block: &Arc<str>,
+    family: Family,
+) -> Settings {
+    let block = Pattern::new(&**block).ok().filter(|block| blocks.contains_key(block));
+    let asked = block.map(|block| asked_for(blocks, patterns, &block)).unwrap_or_default();
+    Settings::resolve(&asked, family)
 }
 
 /// The longest pattern that covers these lanes.
@@ -242,5 +268,28 @@ mod tests {
         let removed = Block { lanes: Pattern::new("abc").unwrap(), settings: None };
         lane_config.configure(&[removed]);
         assert_eq!(slots(&lane_config, "abc"), Some(3));
+    }
+
+    #[test]
+    fn what_a_block_leaves_open_comes_from_the_next_more_general_one() {
+        let mut lane_config = LaneConfig::default();
+        let block = |lanes: &str, settings: &[(&str, &str)]| {
+            let mut asked = LaneSettings::default();
+            settings.iter().for_each(|(key, text)| asked.set(key, text).unwrap());
+            Block { lanes: Pattern::new(lanes).unwrap(), settings: Some(asked) }
+        };
+        lane_config.configure(&[
+            block("a*", &[("max_concurrency", "2"), ("weight", "5"), ("retry.max_retries", "7")]),
+            block("ab*", &[("weight", "3"), ("retry.strategy", "fixed")]),
+            block("*c", &[("weight", "9"), ("lease", "9s")]),
+            block("abc", &[("max_queued", "4")]),
+        ]);
+        let settings = |name: &str| lane_config.settings(&LaneName::new(name).unwrap());
+        let abc = settings("abc");
+        assert_eq!((abc.max_queued, abc.weight, abc.max_concurrency), (4, 3, Some(2)));
+        // A group is one setting. A pattern that covers only some lanes of the most special one gives its lanes nothing.
+        assert_eq!((abc.retry.max_retries, settings("abx").retry.max_retries), (3, 3));
+        assert_eq!((abc.lease.0, settings("abxc").lease.0), (9_000, 10_000));
+        assert_eq!((settings("ax").weight, settings("xc").weight), (5, 9));
     }
 }

@@ -135,8 +135,19 @@ impl Naive {
     }
 
     pub(crate) fn settings(&self, name: &LaneName) -> Settings {
-        let asked = self.block(name).map(|(_, asked)| asked.clone()).unwrap_or_default();
-        Settings::for_lane(&asked, name)
+        Settings::for_lane(&self.block(name).map(|block| self.layered(block)).unwrap_or_default(), name)
+    }
+
+    /// What a block says, and what it leaves open as more general patterns say it.
+    fn layered(&self, (block, asked): &(Pattern, LaneSettings)) -> LaneSettings {
+        let covers = |(pattern, _): &&(Pattern, LaneSettings)| {
+            pattern != block && !pattern.is_exact() && pattern.covers(block)
+        };
+        let mut general: Vec<&(Pattern, LaneSettings)> = self.blocks.iter().filter(covers).collect();
+        general.sort_by_key(|(pattern, _)| (std::cmp::Reverse(pattern.as_str().len()), pattern.clone()));
+        let mut asked = asked.clone();
+        general.iter().for_each(|(_, general)| asked.fill_from(general));
+        asked
     }
 
     pub(crate) fn home_settings(&self, index: usize) -> Settings {
@@ -198,7 +209,7 @@ impl Naive {
         labels.sort();
         for label in labels {
             let most = self.blocks.iter().find(|(pattern, _)| *pattern == label);
-            let most = most.and_then(|(_, asked)| asked.dead_letters_max).unwrap_or(1000);
+            let most = most.and_then(|block| self.layered(block).dead_letters_max).unwrap_or(1000);
             self.drop_dead_letters(&label, most);
         }
         Ok(Reply::Done)

@@ -187,8 +187,16 @@ impl Checker {
         let exact = self.blocks.iter().find(|(pattern, _)| pattern.as_str() == name.as_str());
         let mut fitting: Vec<_> = self.blocks.iter().filter(|(pattern, _)| pattern.matches(name)).collect();
         fitting.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.as_str().len()));
-        let block = exact.or(fitting.first().copied()).map(|(_, asked)| asked.clone());
-        Settings::for_lane(&block.unwrap_or_default(), name)
+        let Some((block, asked)) = exact.or(fitting.first().copied()) else {
+            return Settings::for_lane(&LaneSettings::default(), name);
+        };
+        let mut asked = asked.clone();
+        for (pattern, general) in fitting.into_iter().filter(|(pattern, _)| pattern.covers(block)) {
+            if pattern != block && !pattern.is_exact() {
+                asked.fill_from(general);
+            }
+        }
+        Settings::for_lane(&asked, name)
     }
 
     fn on_submitted(&mut self, task: TaskId, spec: &TaskSpec, priority: u8, handler: Handler) {

@@ -125,7 +125,8 @@ impl Directory {
         let length = |value: &Value| value.to_string().len();
         if let Some((key, _)) = block.iter().find(|(_, value)| length(value) > SETTING_BYTES_MAX) {
             let key = word(key).unwrap_or("a setting");
-            let detail = format!("{key} is too long: a setting of an agent has at most {SETTING_BYTES_MAX} bytes");
+            let detail =
+                format!("{key} is too long: a setting of an agent has at most {SETTING_BYTES_MAX} bytes");
             return Err(ApiError::new(Code::TooLarge, detail));
         }
         let mut config = (*self.known().file).clone();

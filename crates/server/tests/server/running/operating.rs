@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use laneway_store_sqlite::SqliteStore;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::common::{Events, Gate, serve, serve_in};
@@ -162,6 +162,27 @@ async fn a_reload_applies_the_whole_file_or_nothing() {
     assert!(error.to_string().contains("max_concurrency"), "{error}");
     assert_eq!(server.get("/api/agents/c").await.status, 404);
     assert_eq!(server.get("/api/agents/b").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_change_of_a_pattern_reaches_lanes_with_settings_of_their_own() {
+    let server = serve("queue {\n}").await;
+    let patch = |lane: &str, body: Value| {
+        let path = format!("/api/lanes/{}", lane.replace('/', "%2F"));
+        let server = &server;
+        async move { server.send("PATCH", &path, body).await.json()["settings"].clone() }
+    };
+    patch("session:*/query", json!({"max_queued": 11, "retry": {"strategy": "fixed", "max_retries": 5}}))
+        .await;
+    let own = patch("session:lay/query", json!({"priority": 7, "retry": {"max_retries": 2}})).await;
+    // A change of one part of a group keeps the others.
+    assert_eq!((&own["max_queued"], &own["retry.strategy"]), (&json!(11), &json!("fixed")), "{own}");
+    patch("session:*/query", json!({"handler": "external", "priority": 1, "retry": "none"})).await;
+    let lanes = ["session:lay/query", "session:other/query"].map(|lane| patch(lane, json!({"weight": 2})));
+    let [own, other] = futures_util::future::join_all(lanes).await.try_into().unwrap();
+    let shown = |lane: &Value| json!([lane["handler"], lane["priority"], lane["retry.max_retries"]]);
+    assert_eq!(shown(&own), json!(["external", 7, 2]));
+    assert_eq!((shown(&other), &other["retry"]), (json!(["external", 1, null]), &json!("none")));
 }
 
 #[tokio::test]
