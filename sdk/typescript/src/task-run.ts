@@ -80,7 +80,7 @@ export class TaskRun<P = unknown> {
     const said = [...this.#offered.values()];
     this.#taken.push(...this.#offered.keys());
     this.#offered.clear();
-    // From the next heartbeat on, nobody can withdraw them.
+    // After the next heartbeat, the server refuses to withdraw them.
     if (said.length > 0) this.wake();
     return said;
   }

@@ -64,7 +64,7 @@ class TaskRun:
             said, self._offered = self._offered, {}
             self._taken.extend(said)
         if said:
-            # From the next heartbeat on, nobody can withdraw them.
+            # After the next heartbeat, the server refuses to withdraw them.
             self._wake()
         return list(said.values())
 
