@@ -74,7 +74,9 @@ pub(crate) fn ensure(program: &str, package: &str) -> Result<(), String> {
 /// The backends that stores are tested on, and the programs that some tests call.
 pub(crate) fn ensure_backends() -> Result<(), String> {
     ensure("redis-server", "redis-server")?;
+    ensure("redis-cli", "redis-tools")?;
     ensure("/usr/lib/postgresql/15/bin/postgres", "postgresql-15")?;
+    ensure("pgbouncer", "pgbouncer")?;
     ensure("setpriv", "util-linux")?;
     // Checks the unit file of the package.
     ensure("systemd-analyze", "systemd")?;

@@ -59,7 +59,7 @@ fn options_of_the_command_line_override_variables_and_errors_name_them() {
     assert_eq!((source("store"), source("listen")), ("--store".to_owned(), "LANEWAY_LISTEN".to_owned()));
     assert_eq!(
         without_file(Profile::SERVER, with("mysql://x")).unwrap_err().to_string(),
-        "--store: the value must be \"memory\", a directory, a redis:// or a postgres:// URL"
+        "--store: the value must be \"memory\", a directory, or a redis://, redis+sentinel:// or postgres:// URL"
     );
 }
 
@@ -71,7 +71,7 @@ fn a_wrong_value_is_an_error_that_names_the_variable() {
         read("", Profile::SERVER, &environment).unwrap_err().to_string(),
         "LANEWAY_MAX_CONCURRENT_TASKS: the value must be a whole number from 1 to 1000000000\n\
          LANEWAY_LISTEN: the value must be a host and a port, such as \"127.0.0.1:7717\"\n\
-         LANEWAY_STORE: the value must be \"memory\", a directory, a redis:// or a postgres:// URL"
+         LANEWAY_STORE: the value must be \"memory\", a directory, or a redis://, redis+sentinel:// or postgres:// URL"
     );
 }
 

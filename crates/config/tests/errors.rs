@@ -114,7 +114,7 @@ fn the_error_of_a_wrong_value_says_what_would_be_right() {
     check("store = \" \"", "a.hcl:1: store must not be blank");
     check(
         "store = \"mysql://x\"",
-        "a.hcl:1: store must be \"memory\", a directory, a redis:// or a postgres:// URL",
+        "a.hcl:1: store must be \"memory\", a directory, or a redis://, redis+sentinel:// or postgres:// URL",
     );
     check("store = \"redis://\"", "a.hcl:1: store must name a host after the ://");
     for typo in ["redis:/u:p@10.0.0.5", "Postgresql:10.0.0.5/lanes", "rediss:host"] {

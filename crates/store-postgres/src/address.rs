@@ -22,12 +22,14 @@ pub(crate) struct Address {
     pub(crate) name: String,
     /// Also the channel on which appends are notified.
     pub(crate) schema: String,
+    /// Whether a pooler gives each transaction another connection, where the address says so.
+    pub(crate) is_pooled: Option<bool>,
 }
 
 impl Address {
     pub(crate) fn parse(url: &str, namespace: &str) -> Result<Address, StoreError> {
         let example = "the address of a Postgres looks like postgres://user:password@host:5432/database";
-        let (url, trust, files) = split(url)?;
+        let Parts { url, trust, files, is_pooled } = split(url)?;
         // The driver's error may repeat the address, and with it a password.
         let mut config = Config::from_str(&url).map_err(|_| unfit(example))?;
         if config.get_hosts().is_empty() {
@@ -44,24 +46,39 @@ impl Address {
             return Err(unfit(reason));
         }
         let name = format!("{} (namespace {})", without_secrets(&config), namespace.escape_default());
-        Ok(Address { config, tls: tls::connector(trust, &files)?, name, schema })
+        Ok(Address { config, tls: tls::connector(trust, &files)?, name, schema, is_pooled })
     }
 }
 
-/// Takes the parameters for TLS out of an address, and puts a mode that the driver knows in their place.
-fn split(url: &str) -> Result<(String, Trust, TlsFiles), StoreError> {
+/// An address, and what of it the driver does not know.
+struct Parts {
+    url: String,
+    trust: Trust,
+    files: TlsFiles,
+    is_pooled: Option<bool>,
+}
+
+/// Takes our own parameters out of an address, and puts a mode for TLS that the driver knows in their place.
+fn split(url: &str) -> Result<Parts, StoreError> {
     let mut files = TlsFiles::new("postgres", ["sslrootcert", "sslcert", "sslkey"]);
-    let mut mode = None;
+    let (mut mode, mut is_pooled) = (None, None);
     let rest = take_parameters(url, |name, value| {
-        if name == "sslmode" {
-            mode = Some(value.to_owned());
-            return Ok(true);
+        match (name, value) {
+            ("sslmode", _) => mode = Some(value.to_owned()),
+            ("pool", "transaction") => is_pooled = Some(true),
+            ("pool", "session") => is_pooled = Some(false),
+            ("pool", _) => {
+                let reason = "pool in its address is the mode of a pooler: transaction or session; without it the \
+                              server finds out";
+                return Err(unfit(reason));
+            }
+            _ => return files.take(name, value),
         }
-        files.take(name, value)
+        Ok(true)
     })?;
     let (mode, trust) = trust(mode.as_deref(), files.has_ca())?;
     let mark = if rest.contains('?') { '&' } else { '?' };
-    Ok((format!("{rest}{mark}sslmode={mode}"), trust, files))
+    Ok(Parts { url: format!("{rest}{mark}sslmode={mode}"), trust, files, is_pooled })
 }
 
 /// The mode as the driver knows it, and which certificates count.
@@ -125,6 +142,7 @@ mod tests {
                 "postgres://u:hush@h/db?sslmode=hush",
                 "must be disable, prefer, require, verify-ca or verify-full",
             ),
+            ("postgres://u:hush@h/db?pool=hush", "transaction or session"),
             ("postgres://u:hush@h/db?sslrootcert=/a.pem", "only with sslmode=verify-full"),
             ("postgres://u:hush@h/db?sslmode=require&sslcert=/a.pem", "sslcert and sslkey belong together"),
             ("postgres://u:hush@h/db?sslmode=require&sslrootcert=", "must be the path of a PEM file"),

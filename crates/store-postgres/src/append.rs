@@ -4,16 +4,16 @@ use std::collections::HashSet;
 
 use laneway_store::{Append, Author, Head, StoreError, StoredFinished};
 use laneway_store_remote::Backend;
-use tokio_postgres::types::ToSql;
 
 use crate::author::{author_of, number_of};
 use crate::backend::{Postgres, bigint, head_of};
 use crate::connect::query;
+use crate::parameter::Parameter;
 
 const APPEND: &str = include_str!("append.sql");
 /// The end of the log, and the batch of one version with the author to whom it passed the append turn.
 const FATE: &str = "SELECT head.version, head.batch, log.batch, log.append_turn
-    FROM head LEFT JOIN log ON log.version = $1";
+    FROM laneway.head LEFT JOIN laneway.log ON log.version = $1";
 
 impl Postgres {
     pub(crate) async fn append_batch(&self, append: Append) -> Result<Head, StoreError> {
@@ -65,7 +65,7 @@ impl Postgres {
         let tasks: Vec<&[u8]> = tasks.iter().map(|task| &task[..]).collect();
         let author = append.batch.author();
         let requeue = append.requeue && author != Author(0);
-        let parameters: &[&(dyn ToSql + Sync)] = &[
+        let parameters: &[&dyn Parameter] = &[
             &to,
             &&batch[..],
             &from,

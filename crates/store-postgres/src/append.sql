@@ -3,19 +3,19 @@
 -- first author who is left gets the append turn, and the author goes to the end of the line if it has more to append
 -- ($17).
 WITH moved AS (
-    UPDATE head SET version = $1, batch = $2, append_turn = coalesce((array_remove(line, $16::bigint))[1], 0),
+    UPDATE laneway.head SET version = $1, batch = $2, append_turn = coalesce((array_remove(line, $16::bigint))[1], 0),
         line = (array_remove(line, $16))[2:] || CASE WHEN $17::boolean THEN ARRAY[$16] ELSE '{}' END
     WHERE version = $3 AND batch = $4 RETURNING version, append_turn
 ), logged AS (
-    INSERT INTO log (version, batch, record, append_turn) SELECT moved.version, $2, $5, moved.append_turn FROM moved
+    INSERT INTO laneway.log (version, batch, record, append_turn) SELECT moved.version, $2, $5, moved.append_turn FROM moved
 ), kept AS (
-    INSERT INTO blob (id, record)
+    INSERT INTO laneway.blob (id, record)
     SELECT given.id, given.record FROM moved, unnest($6::bytea[], $7::bytea[]) AS given (id, record)
     ON CONFLICT (id) DO UPDATE SET record = excluded.record
 ), dropped AS (
-    DELETE FROM blob USING moved WHERE blob.id = ANY ($8::bytea[])
+    DELETE FROM laneway.blob USING moved WHERE blob.id = ANY ($8::bytea[])
 ), ended AS (
-    INSERT INTO finished (version, position, task, ended, record, result, labels)
+    INSERT INTO laneway.finished (version, position, task, ended, record, result, labels)
     SELECT moved.version, given.position, given.task, given.ended, given.record, given.result,
         string_to_array(given.labels, chr(10))
     FROM moved, unnest($9::integer[], $10::bytea[], $11::bigint[], $12::bytea[], $13::bytea[], $15::text[])

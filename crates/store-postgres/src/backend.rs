@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, TaskId, Timestamp};
+use laneway_core::{Backoff, BlobId, TaskId, Timestamp};
 use laneway_store::{
     Append, Author, BatchId, Durability, Head, HistoryQuery, Retention, StoreError, StoredBatch,
     StoredFinished, StoredSnapshot, Version,
@@ -13,21 +13,23 @@ use laneway_store_remote::{Backend, Link, LogPage, PAGE_BATCHES, Recent};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::timeout;
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
 use crate::address::Address;
 use crate::author::{author_of, number_of};
 use crate::connect::{Connector, Hint, hint_of, query};
 use crate::error::from_postgres;
 use crate::options::Options;
+use crate::parameter::Parameter;
 use crate::schema;
 
 /// How often to look at the end of the log, or of a connection, without a notification: one may be lost.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The waits between two questions where the log ends, behind a pooler that passes on no notification.
+const ASK_AGAIN: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(100));
 /// How much of the schema's name is in that of the channel.
 const CHANNEL_BYTES_MAX: usize = 52;
 /// Puts an author in line, once. It need not be on disk: what a crash loses of the line costs some waiting.
-const REQUEST_APPEND_TURN: &str = "UPDATE head SET line = line || $1::bigint
+const REQUEST_APPEND_TURN: &str = "UPDATE laneway.head SET line = line || $1::bigint
     WHERE NOT $1 = ANY (line) AND set_config('synchronous_commit', 'off', true) = 'off'";
 
 /// A log in one schema of a Postgres.
@@ -44,6 +46,8 @@ pub struct Postgres {
 pub struct Follower {
     link: Link<Connector>,
     hints: watch::Receiver<Hint>,
+    /// How long to wait before the next question, where nothing is notified.
+    pause: Backoff,
 }
 
 impl Postgres {
@@ -54,9 +58,14 @@ impl Postgres {
     pub(crate) async fn read_rows(
         &self,
         sql: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
+        parameters: &[&dyn Parameter],
     ) -> Result<Vec<Row>, StoreError> {
         query(&self.reader, sql, parameters).await
+    }
+
+    /// Whether a pooler gives each transaction another connection, and so passes on no notification.
+    fn is_pooled(&self) -> bool {
+        self.writer.connector().is_pooled
     }
 
     /// Names of channels are short. A replica ignores texts about tasks that it does not know.
@@ -72,6 +81,7 @@ impl Backend for Postgres {
 
     async fn open(url: &str, options: Options) -> Result<(Postgres, Durability), StoreError> {
         let connector = Connector::new(Address::parse(url, &options.namespace)?, options.timeout);
+        let connector = connector.find_pooler().await?;
         let postgres = Postgres {
             writer: Link::new(connector.clone()),
             reader: Link::new(connector.clone()),
@@ -101,7 +111,7 @@ impl Backend for Postgres {
     }
 
     async fn head(&self) -> Result<Head, StoreError> {
-        let rows = self.read_rows("SELECT version, batch FROM head", &[]).await?;
+        let rows = self.read_rows("SELECT version, batch FROM laneway.head", &[]).await?;
         let head = rows.first().and_then(|row| head_of(row.get(0), row.get(1)));
         head.ok_or_else(|| self.malformed("the head"))
     }
@@ -118,7 +128,10 @@ impl Backend for Postgres {
         self.read_rows("SELECT pg_notify($1, $2)", &[&self.channel(), &&*text]).await.map(drop)
     }
 
-    async fn subscribe(&self, subscriber: mpsc::Sender<Arc<str>>) -> Result<(), StoreError> {
+    async fn subscribe(&self, subscriber: mpsc::Sender<Arc<str>>) -> Result<bool, StoreError> {
+        if self.is_pooled() {
+            return Ok(false);
+        }
         let own = subscriber.clone();
         // A slow subscriber misses it.
         let pass_on = move |text: &str| drop(own.try_send(text.into()));
@@ -134,11 +147,11 @@ impl Backend for Postgres {
                 }
             }
         });
-        Ok(())
+        Ok(true)
     }
 
     async fn page(&self, after: Version) -> Result<LogPage, StoreError> {
-        let sql = "SELECT version, record, append_turn FROM log WHERE version > $1 ORDER BY version LIMIT $2";
+        let sql = "SELECT version, record, append_turn FROM laneway.log WHERE version > $1 ORDER BY version LIMIT $2";
         let rows = self.read_rows(sql, &[&bigint(after.0), &(PAGE_BATCHES as i64)]).await?;
         let batch = |row: &Row| {
             let version = Version(row.get::<_, i64>(0) as u64);
@@ -155,12 +168,19 @@ impl Backend for Postgres {
                 newest.send_replace(hint);
             }
         };
-        let link = self.writer.connector().listen(self.address().schema.clone(), note);
-        Follower { link, hints }
+        let connector = self.writer.connector();
+        let link = if self.is_pooled() {
+            Link::new(connector.clone())
+        } else {
+            connector.listen(self.address().schema.clone(), note)
+        };
+        Follower { link, hints, pause: ASK_AGAIN }
     }
 
     async fn grown(&self, follower: &mut Follower, last: Option<Version>) -> Result<Version, StoreError> {
-        if let Some(last) = last {
+        if self.is_pooled() && last.is_some() {
+            tokio::time::sleep(follower.pause.next_wait()).await;
+        } else if let Some(last) = last {
             while let Ok(Ok(())) = timeout(LOOK_EVERY, follower.hints.changed()).await {
                 let (version, append_turn) = *follower.hints.borrow_and_update();
                 if version > last {
@@ -169,13 +189,17 @@ impl Backend for Postgres {
                 }
             }
         }
-        let rows = query(&follower.link, "SELECT version, batch, append_turn FROM head", &[]).await?;
+        let sql = "SELECT version, batch, append_turn FROM laneway.head";
+        let rows = query(&follower.link, sql, &[]).await?;
         let row = rows.first().ok_or_else(|| self.malformed("the head"))?;
         let head = head_of(row.get(0), row.get(1)).ok_or_else(|| self.malformed("the head"))?;
         if let Some(last) = last.filter(|last| head.version < *last) {
             return Err(StoreError::beyond_end(last, head));
         }
         self.recent.note(head.version, author_of(row.get(2)));
+        if last.is_none_or(|last| head.version > last) {
+            follower.pause.reset();
+        }
         Ok(head.version)
     }
 
@@ -193,13 +217,13 @@ impl Backend for Postgres {
 
     async fn blob(&self, id: BlobId) -> Result<Option<Bytes>, StoreError> {
         let id = id.0.get().to_be_bytes();
-        let rows = self.read_rows("SELECT record FROM blob WHERE id = $1", &[&&id[..]]).await?;
+        let rows = self.read_rows("SELECT record FROM laneway.blob WHERE id = $1", &[&&id[..]]).await?;
         Ok(rows.first().map(|row| Bytes::copy_from_slice(row.get(0))))
     }
 
     async fn remove_blobs(&self, ids: &[BlobId]) -> Result<(), StoreError> {
         let ids: Vec<Vec<u8>> = ids.iter().map(|id| id.0.get().to_be_bytes().to_vec()).collect();
-        self.read_rows("DELETE FROM blob WHERE id = ANY ($1)", &[&ids]).await.map(drop)
+        self.read_rows("DELETE FROM laneway.blob WHERE id = ANY ($1)", &[&ids]).await.map(drop)
     }
 
     async fn finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {

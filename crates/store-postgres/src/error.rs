@@ -25,6 +25,12 @@ pub(crate) fn from_postgres(store: &str, error: &Error) -> StoreError {
             let hint = "if it asks for TLS, add sslmode=verify-full (or require) to its address";
             StoreError::unavailable(store, format!("{message}; {hint}"))
         }
+        // Of PgBouncer, which has no code of its own for it.
+        _ if message.contains("statement pooling") => {
+            let reason = "it is a pooler in statement mode, which has no transactions; set pool_mode to transaction or \
+                          session";
+            StoreError::unfit(store, reason)
+        }
         SqlState::DISK_FULL => StoreError::unavailable(store, format!("there is no room left ({message})")),
         _ => StoreError::unavailable(store, message),
     }

@@ -14,7 +14,8 @@ const TRIM_STEP: i64 = 512;
 
 impl Postgres {
     pub(crate) async fn read_finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {
-        let sql = "SELECT version, position, task, ended, record, result FROM finished WHERE task = $1";
+        let sql =
+            "SELECT version, position, task, ended, record, result FROM laneway.finished WHERE task = $1";
         let rows = self.read_rows(sql, &[&&task.0.to_be_bytes()[..]]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let result = row.get::<_, Option<&[u8]>>(5).map(Bytes::copy_from_slice);
@@ -25,7 +26,7 @@ impl Postgres {
         &self,
         wanted: HistoryQuery,
     ) -> Result<Vec<StoredFinished>, StoreError> {
-        let sql = "SELECT version, position, task, ended, record FROM finished
+        let sql = "SELECT version, position, task, ended, record FROM laneway.finished
                    WHERE (version, position) < ($1, $2) AND labels @> $4 ORDER BY version DESC, position DESC LIMIT $3";
         let before = wanted.before.unwrap_or(HistoryPosition { version: Version(u64::MAX), index: 0 });
         let labels: Vec<&str> = wanted.labels.iter().map(|label| &**label).collect();
@@ -53,7 +54,7 @@ impl Postgres {
     pub(crate) async fn trim_finished(&self, keep: Retention) -> Result<u64, StoreError> {
         let _one_at_a_time = self.saving.lock().await;
         let counted = match keep.count_max {
-            Some(_) => query(&self.saver, "SELECT count(*) FROM finished", &[]).await?,
+            Some(_) => query(&self.saver, "SELECT count(*) FROM laneway.finished", &[]).await?,
             None => Vec::new(),
         };
         let count = counted.first().map_or(0, |row| row.get::<_, i64>(0) as u64);
@@ -73,11 +74,11 @@ impl Postgres {
     async fn forget_oldest(&self, surplus: u64, since: i64) -> Result<u64, StoreError> {
         let sql = "WITH oldest AS (
                        SELECT task, ended, row_number() OVER (ORDER BY version, position) AS number
-                       FROM (SELECT * FROM finished ORDER BY version, position LIMIT $1) AS first
+                       FROM (SELECT * FROM laneway.finished ORDER BY version, position LIMIT $1) AS first
                    ), stays AS (
                        SELECT coalesce(min(number), $1 + 1) AS number FROM oldest WHERE number > $2 AND ended >= $3
                    )
-                   DELETE FROM finished USING oldest, stays
+                   DELETE FROM laneway.finished USING oldest, stays
                    WHERE finished.task = oldest.task AND oldest.number < stays.number RETURNING 1";
         let gone = query(&self.saver, sql, &[&TRIM_STEP, &bigint(surplus), &since]).await?;
         Ok(gone.len() as u64)

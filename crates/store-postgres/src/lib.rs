@@ -12,6 +12,7 @@
 //! |---|---|
 //! | what is stored in which table? | `schema.rs`, `migrations/` |
 //! | how is Postgres reached? | `connect.rs`, `address.rs` |
+//! | what is different behind a pooler such as PgBouncer? | `pooler.rs`, `parameter.rs` |
 //! | which certificates does it trust? | `tls.rs`, `verifier.rs` |
 //! | how is a batch appended, exactly once? | `append.rs`, `append.sql` |
 //! | which statement belongs to each method of a store? | `backend.rs` |
@@ -32,6 +33,8 @@ mod connect;
 mod error;
 mod history;
 mod options;
+mod parameter;
+mod pooler;
 mod schema;
 mod snapshot;
 mod tls;

@@ -32,12 +32,12 @@ pub(crate) async fn migrate(store: &str, schema: &str, client: &mut Client) -> R
     );
     transaction.batch_execute(&begin).await.map_err(failed)?;
     // Another replica may have done some steps before we had the lock.
-    let row = transaction.query_one("SELECT coalesce(max(step), 0) FROM layout", &[]).await;
+    let row = transaction.query_typed_one("SELECT coalesce(max(step), 0) FROM layout", &[]).await;
     let done = row.map_err(failed)?.get::<_, i32>(0) as usize;
     for (step, statements) in MIGRATIONS.iter().enumerate().skip(done) {
         transaction.batch_execute(statements).await.map_err(failed)?;
-        let step = step as i32 + 1;
-        transaction.execute("INSERT INTO layout (step) VALUES ($1)", &[&step]).await.map_err(failed)?;
+        let note = format!("INSERT INTO layout (step) VALUES ({})", step + 1);
+        transaction.batch_execute(&note).await.map_err(failed)?;
     }
     transaction.commit().await.map_err(failed)
 }
@@ -45,15 +45,31 @@ pub(crate) async fn migrate(store: &str, schema: &str, client: &mut Client) -> R
 /// How many of the steps were applied to this schema; none if there is no such schema.
 async fn steps_done(schema: &str, client: &Client) -> Result<u32, Error> {
     let there = format!("SELECT to_regclass('\"{schema}\".layout') IS NOT NULL");
-    if !client.query_one(&there, &[]).await?.get::<_, bool>(0) {
+    if !client.query_typed_one(&there, &[]).await?.get::<_, bool>(0) {
         return Ok(0);
     }
     let steps = format!("SELECT coalesce(max(step), 0) FROM \"{schema}\".layout");
-    Ok(client.query_one(&steps, &[]).await?.get::<_, i32>(0) as u32)
+    Ok(client.query_typed_one(&steps, &[]).await?.get::<_, i32>(0) as u32)
+}
+
+/// Refuses a database whose transactions see it as it was when they began. A session cannot choose behind a pooler.
+pub(crate) async fn check_isolation(store: &str, client: &Client) -> Result<(), StoreError> {
+    let sql = "SELECT current_setting('default_transaction_isolation')";
+    let row = client.query_typed_one(sql, &[]).await.map_err(|error| from_postgres(store, &error))?;
+    let isolation: String = row.get(0);
+    if isolation == "read committed" {
+        return Ok(());
+    }
+    let reason = format!(
+        "its transactions are {isolation}, and behind a pooler in transaction mode no client can change that for \
+         itself; set default_transaction_isolation to 'read committed' for its user, or use a pool in session mode"
+    );
+    Err(StoreError::unfit(store, reason))
 }
 
 async fn check_version(store: &str, client: &Client) -> Result<(), StoreError> {
-    let row = client.query_one("SELECT current_setting('server_version_num')::int / 10000", &[]).await;
+    let sql = "SELECT current_setting('server_version_num')::int / 10000";
+    let row = client.query_typed_one(sql, &[]).await;
     let version = row.map_err(|error| from_postgres(store, &error))?.get::<_, i32>(0) as u32;
     if version >= POSTGRES_MIN {
         return Ok(());
@@ -66,7 +82,7 @@ async fn check_version(store: &str, client: &Client) -> Result<(), StoreError> {
 pub(crate) async fn durability(client: &Client) -> Result<Durability, Error> {
     let sql = "SELECT current_setting('fsync'), current_setting('synchronous_commit'),
                current_setting('synchronous_standby_names') <> ''";
-    let row = client.query_one(sql, &[]).await?;
+    let row = client.query_typed_one(sql, &[]).await?;
     let (flush, commit, has_standbys): (String, String, bool) = (row.get(0), row.get(1), row.get(2));
     Ok(match (commit.as_str(), has_standbys, flush.as_str()) {
         ("on" | "remote_write" | "remote_apply", true, _) => Durability::Replicated,

@@ -2,7 +2,7 @@
 
 use laneway_store::{Append, Head, StoreError};
 use laneway_store_remote::Backend;
-use redis::{Value, cmd};
+use redis::{Cmd, Value, cmd};
 
 use crate::backend::Redis;
 use crate::keys::{Member, author_bytes, author_of, entry_id, head_bytes, head_of, joined};
@@ -14,15 +14,29 @@ const MISSED_MAX: usize = 64;
 
 impl Redis {
     pub(crate) async fn append_batch(&self, append: Append) -> Result<Head, StoreError> {
-        let call = self.append_call(&append);
-        let answer = self.run(&self.append_script, &call).await?;
+        let (call, script) = (&self.append_call(&append), &self.append_script);
+        let wait = &self.wait_for_replicas();
+        // Over one connection, because the wait is for the writes of its own connection.
+        let appending = self.link.send(async |mut to| {
+            let answer = script.run(&mut to.redis, call).await?;
+            let reached = match wait {
+                Some(wait) if is_appended(&answer) => wait.query_async(&mut to.redis).await?,
+                _ => u32::MAX,
+            };
+            Ok((answer, reached))
+        });
+        let (answer, reached) = appending.await?;
+        let wanted = self.options.replicas;
+        if reached < wanted {
+            let reason = format!("{reached} of {wanted} replicas had the write in time");
+            return Err(StoreError::unavailable(self.name(), reason));
+        }
         let Value::Array(answer) = answer else { return Err(self.malformed("an append")) };
         let mut answer = answer.into_iter();
         match (answer.next(), answer.next(), answer.next()) {
             (Some(Value::Int(1)), Some(Value::BulkString(next)), None) => {
                 let head = append.outcome();
                 self.recent().note(head.version, author_of(&next));
-                self.wait_for_replicas().await?;
                 Ok(head)
             }
             (Some(Value::Int(0)), Some(Value::BulkString(head)), Some(missed)) => {
@@ -67,21 +81,16 @@ impl Redis {
         call
     }
 
-    /// Waits until as many replicas have the write as the options ask for.
-    async fn wait_for_replicas(&self) -> Result<(), StoreError> {
-        let wanted = self.options.replicas;
-        if wanted == 0 {
-            return Ok(());
-        }
+    /// What waits until as many replicas have the write as the options ask for.
+    fn wait_for_replicas(&self) -> Option<Cmd> {
         // A little less than our own timeout, so that Redis gives up first.
         let timeout = self.options.timeout.mul_f64(0.75).as_millis().max(1);
-        match self.send(cmd("WAIT").arg(wanted).arg(timeout as u64)).await? {
-            Value::Int(reached) if reached >= i64::from(wanted) => Ok(()),
-            Value::Int(reached) => {
-                let reason = format!("{reached} of {wanted} replicas had the write in time");
-                Err(StoreError::unavailable(self.name(), reason))
-            }
-            _ => Err(self.malformed("a wait for replicas")),
-        }
+        let wanted = self.options.replicas;
+        (wanted > 0).then(|| cmd("WAIT").arg(wanted).arg(timeout as u64).to_owned())
     }
+}
+
+/// Whether the batch is in the log.
+fn is_appended(answer: &Value) -> bool {
+    matches!(answer, Value::Array(answer) if answer.first() == Some(&Value::Int(1)))
 }

@@ -14,12 +14,13 @@ use laneway_store_remote::{Backend, Link, LogPage, PAGE_BATCHES, Recent};
 use redis::{Cmd, Value, cmd};
 use tokio::sync::mpsc;
 
-use crate::address::parse;
-use crate::check::durability;
+use crate::address::Address;
+use crate::check::{Info, durability};
 use crate::connect::Connector;
 use crate::error::from_redis;
 use crate::keys::{Keys, author_bytes, entry_id, head_of};
 use crate::log::{page_of, page_of_stream};
+use crate::nodes::Nodes;
 use crate::options::Options;
 use crate::script::{Call, Lua};
 
@@ -42,7 +43,7 @@ pub struct Redis {
 
 impl Redis {
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, StoreError> {
-        self.link.send(async |mut connection| command.query_async(&mut connection).await).await
+        self.link.send(async |mut to| command.query_async(&mut to.redis).await).await
     }
 
     /// Sends commands that do not depend on each other's answers.
@@ -54,17 +55,15 @@ impl Redis {
                 pipeline.add_command(command.clone());
             }
             let pipeline = &pipeline;
-            let sent: Vec<Value> = self
-                .link
-                .send(|mut connection| async move { pipeline.query_async(&mut connection).await })
-                .await?;
+            let sent: Vec<Value> =
+                self.link.send(|mut to| async move { pipeline.query_async(&mut to.redis).await }).await?;
             answers.extend(sent);
         }
         Ok(answers)
     }
 
     pub(crate) async fn run(&self, script: &Lua, call: &Call) -> Result<Value, StoreError> {
-        self.link.send(|mut connection| async move { script.run(&mut connection, call).await }).await
+        self.link.send(|mut to| async move { script.run(&mut to.redis, call).await }).await
     }
 }
 
@@ -74,9 +73,10 @@ impl Backend for Redis {
     type Follower = Link<Connector>;
 
     async fn open(url: &str, options: Options) -> Result<(Redis, Durability), StoreError> {
-        let (name, address) = parse(url, &options.namespace)?;
-        let keys = Arc::new(Keys::of(&options.namespace));
-        let connector = Connector::new(name.into(), Arc::clone(&keys), address, options.timeout);
+        let address = Address::parse(url, &options.namespace)?;
+        let options = Options { replicas: address.replicas.unwrap_or(options.replicas), ..options };
+        let (keys, name) = (Arc::new(Keys::of(&options.namespace)), address.name.as_str().into());
+        let connector = Connector::new(name, Arc::clone(&keys), Nodes::of(address), options.timeout);
         let redis = Redis {
             keys,
             link: Link::new(connector),
@@ -85,15 +85,21 @@ impl Backend for Redis {
             append_turn_script: Lua::new(include_str!("request_append_turn.lua")),
             options,
         };
-        // The first answer also shows whether another node of a cluster has the keys.
-        redis.head().await?;
+        if let Some(reason) = redis.warning().await? {
+            return Err(StoreError::unfit(redis.name(), reason));
+        }
         let mut connection = redis.link.connection().await?;
-        let durability = durability(&mut connection, redis.options.replicas).await;
+        let durability = durability(&mut connection.redis, redis.options.replicas).await;
         Ok((redis, durability))
     }
 
     fn name(&self) -> &str {
         &self.link.connector().name
+    }
+
+    async fn warning(&self) -> Result<Option<String>, StoreError> {
+        let info = self.link.send(async |mut to| Info::read(&mut to.redis).await).await?;
+        Ok(info.eviction())
     }
 
     fn recent(&self) -> &Recent {
@@ -137,10 +143,12 @@ impl Backend for Redis {
         self.send(cmd("PUBLISH").arg(&self.keys.published).arg(&*text)).await.map(drop)
     }
 
-    async fn subscribe(&self, subscriber: mpsc::Sender<Arc<str>>) -> Result<(), StoreError> {
-        let failed = |error| from_redis(self.name(), &error);
-        let mut connection = self.link.connector().client()?.get_async_pubsub().await.map_err(failed)?;
-        connection.subscribe(&self.keys.published).await.map_err(failed)?;
+    async fn subscribe(&self, subscriber: mpsc::Sender<Arc<str>>) -> Result<bool, StoreError> {
+        let to = self.link.connection().await?;
+        let mut connection = self.link.connector().messages(&to).await?;
+        let subscribed = connection.subscribe(&self.keys.published).await;
+        subscribed.map_err(|error| from_redis(self.name(), &error))?;
+        let mut owner = self.link.connector().nodes.owner();
         tokio::spawn(async move {
             let mut messages = connection.into_on_message();
             loop {
@@ -151,11 +159,13 @@ impl Backend for Redis {
                         Some(Err(_)) => {}
                         None => return,
                     },
+                    // The others publish where the log is.
+                    _ = owner.wait_for(|owner| owner.as_ref() != Some(&to.node)) => return,
                     () = subscriber.closed() => return,
                 }
             }
         });
-        Ok(())
+        Ok(true)
     }
 
     async fn page(&self, after: Version) -> Result<LogPage, StoreError> {
@@ -174,10 +184,14 @@ impl Backend for Redis {
         let mut command = cmd("XREAD");
         command.arg("COUNT").arg(ENTRIES_MAX).arg("BLOCK").arg(BLOCK.as_millis() as u64);
         command.arg("STREAMS").arg(&self.keys.log).arg(entry_id(last));
-        let command = &command;
-        let answer =
-            link.send(|mut connection| async move { command.query_async(&mut connection).await }).await?;
-        let page = page_of_stream(answer).ok_or_else(|| self.malformed("the log"))?;
+        let connection = link.connection().await?;
+        let mut owner = link.connector().nodes.owner();
+        let reading = link.send(async |mut to| command.query_async(&mut to.redis).await);
+        let page = tokio::select! {
+            answer = reading => page_of_stream(answer?).ok_or_else(|| self.malformed("the log"))?,
+            // Another connection has found the log elsewhere, and this one would wait in vain.
+            Ok(_) = owner.wait_for(|owner| owner.as_ref() != Some(&connection.node)) => LogPage::default(),
+        };
         if let Some(newest) = page.batches.last().map(|newest| newest.version) {
             self.recent().add(page);
             return Ok(newest);

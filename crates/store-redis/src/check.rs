@@ -10,29 +10,52 @@ use crate::keys::{Keys, LAYOUT};
 /// The oldest Redis that is known to work.
 const REDIS_MIN: u32 = 7;
 
-/// Refuses a Redis that is too old, would evict keys, or holds what a newer program wrote. Called for each connection,
+/// What a Redis says about itself.
+pub(crate) struct Info(String);
+
+impl Info {
+    pub(crate) async fn read(connection: &mut MultiplexedConnection) -> Result<Info, RedisError> {
+        cmd("INFO").query_async(connection).await.map(Info)
+    }
+
+    fn field(&self, name: &str) -> &str {
+        let value = |line: &'_ str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim).map(str::len);
+        let line = self.0.lines().find(|line| value(line).is_some());
+        line.and_then(|line| line.split_once(':')).map_or("", |(_, value)| value.trim())
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.field("cluster_enabled") == "1"
+    }
+
+    /// What to repair, if it would throw keys away.
+    pub(crate) fn eviction(&self) -> Option<String> {
+        let policy = self.field("maxmemory_policy");
+        (policy != "noeviction").then(|| {
+            format!(
+                "it would throw away keys when its memory is full (maxmemory-policy {policy}), and with them accepted \
+                 work; set maxmemory-policy to noeviction, or use another Redis"
+            )
+        })
+    }
+}
+
+/// Refuses a Redis that is too old, follows another one, or holds what a newer program wrote. Called for each connection,
 /// because after a failover it may be another Redis.
 pub(crate) async fn check(
     store: &str,
     keys: &Keys,
+    info: &Info,
     connection: &mut MultiplexedConnection,
 ) -> Result<(), StoreError> {
-    let failed = |error: RedisError| from_redis(store, &error);
-    let server: String = cmd("INFO").arg("server").query_async(connection).await.map_err(failed)?;
-    let version = field(&server, "redis_version").unwrap_or_default();
+    let version = info.field("redis_version");
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     if major.is_none_or(|major| major < REDIS_MIN) {
         let reason = format!("it is Redis {version}, and {REDIS_MIN} is the oldest that works");
         return Err(StoreError::unfit(store, reason));
     }
-    let memory: String = cmd("INFO").arg("memory").query_async(connection).await.map_err(failed)?;
-    let policy = field(&memory, "maxmemory_policy").unwrap_or_default();
-    if policy != "noeviction" {
-        let reason = format!(
-            "it would throw away keys when its memory is full (maxmemory-policy {policy}), and with them accepted \
-             work; set maxmemory-policy to noeviction, or use another Redis"
-        );
-        return Err(StoreError::unfit(store, reason));
+    if info.field("role") != "master" {
+        return Err(StoreError::unavailable(store, "it is a replica of another Redis, and takes no writes"));
     }
     check_layout(store, keys, connection).await
 }
@@ -77,9 +100,4 @@ pub(crate) async fn durability(connection: &mut MultiplexedConnection, replicas:
         (Some("yes"), Some("always")) => Durability::Disk,
         _ => Durability::Backend,
     }
-}
-
-/// A field in the text of INFO.
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }

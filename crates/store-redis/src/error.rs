@@ -14,7 +14,10 @@ pub(crate) fn from_redis(store: &str, error: &RedisError) -> StoreError {
             StoreError::unavailable(store, format!("there is no room left ({error})"))
         }
         ErrorKind::Server(ServerErrorKind::ReadOnly) => {
-            StoreError::unavailable(store, "it is a replica now, and takes no writes")
+            StoreError::unavailable(store, "it is a replica of another Redis, and takes no writes")
+        }
+        ErrorKind::Server(ServerErrorKind::Ask | ServerErrorKind::TryAgain) => {
+            StoreError::unavailable(store, "the cluster moves its keys to another node now")
         }
         _ => StoreError::unavailable(store, error),
     }
@@ -22,10 +25,19 @@ pub(crate) fn from_redis(store: &str, error: &RedisError) -> StoreError {
 
 /// What an error says about the connection.
 pub(crate) fn verdict(error: &RedisError) -> Verdict {
-    let is_elsewhere = matches!(
-        error.kind(),
-        ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::Moved | ServerErrorKind::MasterDown)
-    );
+    let is_elsewhere = match error.kind() {
+        ErrorKind::Server(kind) => matches!(
+            kind,
+            ServerErrorKind::ReadOnly
+                | ServerErrorKind::Moved
+                | ServerErrorKind::MasterDown
+                | ServerErrorKind::ClusterDown
+                | ServerErrorKind::BusyLoading
+        ),
+        // A replica ends the blocking reads that it has from its time as a master.
+        ErrorKind::Extension => error.code() == Some("UNBLOCKED"),
+        _ => false,
+    };
     if error.is_timeout() {
         Verdict::Silent
     } else if is_elsewhere || error.is_io_error() || error.is_unrecoverable_error() {

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | what is stored under which key? | `keys.rs` |
 //! | how is Redis reached, and which Redis is refused? | `connect.rs`, `address.rs`, `check.rs` |
+//! | which machines may have the log, in a cluster or behind Sentinels? | `nodes.rs` |
 //! | how is a batch appended, exactly once? | `append.rs`, `append.lua` |
 //! | what is sent for each method of a store? | `backend.rs`, `log.rs` |
 //! | snapshots, trimming | `snapshot.rs`, `snapshot.lua` |
@@ -30,6 +31,7 @@ mod error;
 mod history;
 mod keys;
 mod log;
+mod nodes;
 mod options;
 mod script;
 mod snapshot;

@@ -43,6 +43,11 @@ pub trait Backend: Send + Sync + Sized + 'static {
     /// The batches that this replica has heard of.
     fn recent(&self) -> &Recent;
 
+    /// What an operator should repair in it before it loses something.
+    fn warning(&self) -> impl Future<Output = Result<Option<String>, StoreError>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// The backend's clock.
     fn time(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
@@ -59,11 +64,11 @@ pub trait Backend: Send + Sync + Sized + 'static {
     fn publish(&self, text: Arc<str>) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Passes on what is published, until the subscriber is gone or the connection breaks. A text for which the
-    /// subscriber has no room is dropped.
+    /// subscriber has no room is dropped. `false`: the backend passes on nothing.
     fn subscribe(
         &self,
         subscriber: mpsc::Sender<Arc<str>>,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// The first batches after a version, at most [`PAGE_BATCHES`](crate::PAGE_BATCHES) of them.
     fn page(&self, after: Version) -> impl Future<Output = Result<LogPage, StoreError>> + Send;

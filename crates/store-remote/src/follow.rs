@@ -14,7 +14,7 @@ use crate::read::reaching;
 use crate::store::AbortOnDrop;
 
 /// The waits before a backend that failed is asked again.
-const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_millis(500));
 
 /// How far the log goes; `None`: not known yet.
 pub(crate) type Known = Option<Result<Version, StoreError>>;

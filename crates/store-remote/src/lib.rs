@@ -7,6 +7,7 @@
 //! | how is a connection made, and made again? | `link.rs` |
 //! | how is the log read, and followed? | `read.rs`, `follow.rs`, `recent.rs` |
 //! | what may an address contain? | `address.rs` |
+//! | when must an operator repair something? | `warn.rs` |
 
 mod address;
 mod backend;
@@ -15,6 +16,7 @@ mod link;
 mod read;
 mod recent;
 mod store;
+mod warn;
 
 pub use address::{Identity, TlsFiles, escape, take_parameters};
 pub use backend::{Backend, LogPage};

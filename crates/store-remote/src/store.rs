@@ -11,12 +11,13 @@ use laneway_store::{
     StoredFinished, StoredSnapshot, UNREAD_MAX, Version,
 };
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::backend::Backend;
 use crate::follow::{Following, tail};
 use crate::read::read;
+use crate::warn::look;
 
 /// The most payloads that one command removes.
 const REMOVED_MAX: usize = 512;
@@ -33,6 +34,7 @@ pub struct RemoteStore<B: Backend> {
     runtime: Handle,
     durability: Durability,
     following: Following,
+    warnings: watch::Receiver<Option<Arc<str>>>,
 }
 
 impl<B: Backend> RemoteStore<B> {
@@ -51,12 +53,10 @@ impl<B: Backend> RemoteStore<B> {
     /// Opens the log with other options than the defaults.
     pub async fn open_with(url: &str, options: B::Options) -> Result<RemoteStore<B>, StoreError> {
         let (backend, durability) = B::open(url, options).await?;
-        Ok(RemoteStore {
-            backend: Arc::new(backend),
-            runtime: Handle::current(),
-            durability,
-            following: Following::default(),
-        })
+        let (backend, (warning, warnings)) = (Arc::new(backend), watch::channel(None));
+        tokio::spawn(look(Arc::downgrade(&backend), warning));
+        let (runtime, following) = (Handle::current(), Following::default());
+        Ok(RemoteStore { backend, runtime, durability, following, warnings })
     }
 
     /// Runs work on the store's runtime, until the caller drops the answer.
@@ -102,6 +102,10 @@ impl<B: Backend> Store for RemoteStore<B> {
         self.durability
     }
 
+    fn warnings(&self) -> Option<watch::Receiver<Option<Arc<str>>>> {
+        Some(self.warnings.clone())
+    }
+
     fn time(&self) -> Answer<'_, Option<Timestamp>> {
         self.run(async move |backend| backend.time().await.map(Some))
     }
@@ -132,8 +136,8 @@ impl<B: Backend> Store for RemoteStore<B> {
     fn subscribe(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
         self.run(async move |backend| {
             let (subscriber, texts) = mpsc::channel(UNREAD_MAX);
-            backend.subscribe(subscriber).await?;
-            Ok(Some(texts))
+            let passes_on = backend.subscribe(subscriber).await?;
+            Ok(passes_on.then_some(texts))
         })
     }
 

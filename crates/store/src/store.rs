@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::error::StoreError;
 use crate::types::{
@@ -47,6 +47,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// What an `Ok` from [`append`](Store::append) means.
     fn durability(&self) -> Durability;
+
+    /// What an operator should repair in the backend before it loses something, as it is now; `None`: nothing. A store
+    /// without a receiver never warns.
+    fn warnings(&self) -> Option<watch::Receiver<Option<Arc<str>>>> {
+        None
+    }
 
     /// The time by the backend's clock, for all replicas that share the store. `None`: this replica's clock counts.
     fn time(&self) -> Answer<'_, Option<Timestamp>> {
@@ -92,7 +98,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// What any replica publishes from now on, this one included, until the connection breaks. A slow subscriber misses
-    /// some. `None`: no other replica can share the store.
+    /// some. `None`: the store passes on nothing.
     fn subscribe(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
         Box::pin(std::future::ready(Ok(None)))
     }

@@ -1,5 +1,6 @@
 //! Real servers for tests: [`Redis`] and [`Postgres`] on free ports of this machine, which can be killed, stopped for a
-//! while and started again, and a [`Proxy`] that cuts connections and loses replies.
+//! while and started again, and a [`Proxy`] that cuts connections and loses replies. [`Cluster`] and [`Sentinels`] are
+//! several Redis servers that replace one another, and [`PgBouncer`] stands in front of a Postgres.
 //!
 //! A server ends when its value is dropped, and also when the process that started it dies in any other way.
 
@@ -10,16 +11,23 @@
 )]
 
 mod certificates;
+mod cluster;
+mod pgbouncer;
 mod postgres;
 mod process;
 mod proxy;
 mod redis;
+mod sentinels;
+mod wait;
 
 pub use certificates::Certificates;
+pub use cluster::Cluster;
+pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use process::{Process, Signal};
 pub use proxy::Proxy;
-pub use redis::Redis;
+pub use redis::{Access, Redis};
+pub use sentinels::Sentinels;
 
 /// A port of the loopback interface that is free now.
 pub fn free_port() -> u16 {

@@ -126,7 +126,7 @@ fn data(dir: &TempDir) -> PathBuf {
 }
 
 /// Whom to run it as, if not as ourselves.
-fn other_user() -> Option<&'static str> {
+pub(crate) fn other_user() -> Option<&'static str> {
     let me = Command::new("id").arg("-u").output().expect("there is a program named id");
     (me.stdout.trim_ascii() == b"0").then_some(USER)
 }

@@ -62,7 +62,8 @@ pub enum StoreLocation {
 }
 
 /// Prefixes of a URL. A directory cannot start with them.
-const SCHEMES: [&str; 4] = ["redis:", "rediss:", "postgres:", "postgresql:"];
+const SCHEMES: [&str; 6] =
+    ["redis:", "rediss:", "redis+sentinel:", "rediss+sentinel:", "postgres:", "postgresql:"];
 
 impl StoreLocation {
     /// Parses `memory`, a URL or a path. The error says what would be right.
@@ -71,9 +72,13 @@ impl StoreLocation {
         let wrong = |expected: &'static str| Err(Expected(expected.into()));
         match text.split_once("://") {
             Some((_, "")) => wrong("must name a host after the ://"),
-            Some(("redis" | "rediss", _)) => Ok(StoreLocation::Redis(text.to_owned())),
+            Some(("redis" | "rediss" | "redis+sentinel" | "rediss+sentinel", _)) => {
+                Ok(StoreLocation::Redis(text.to_owned()))
+            }
             Some(("postgres" | "postgresql", _)) => Ok(StoreLocation::Postgres(text.to_owned())),
-            Some(_) => wrong("must be \"memory\", a directory, a redis:// or a postgres:// URL"),
+            Some(_) => {
+                wrong("must be \"memory\", a directory, or a redis://, redis+sentinel:// or postgres:// URL")
+            }
             None if text.is_empty() => wrong("must not be blank"),
             None if text == "memory" => Ok(StoreLocation::Memory),
             None if SCHEMES.iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme)) => {

@@ -21,7 +21,7 @@ use crate::runs::stop::Stopped;
 use crate::runs::table::AttemptStart;
 
 /// The backoff before the store is tried again.
-const OUTAGE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
+const OUTAGE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_millis(500));
 
 /// The store cannot be reached: nothing is decided, runs go on.
 pub(crate) struct Outage {

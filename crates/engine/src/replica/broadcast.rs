@@ -139,7 +139,7 @@ async fn subscribe(replica: u64, store: Weak<dyn Store>, hub: Hub) {
                     _ = wanted.wait_for(|wanted| !*wanted) => break,
                 }
             },
-            // The store has no other replicas.
+            // The store passes on nothing.
             Ok(None) => return,
             Err(_) => {}
         }

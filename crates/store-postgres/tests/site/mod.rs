@@ -13,6 +13,8 @@ use tokio_postgres::{Client, NoTls};
 /// A namespace for one case, in a Postgres that other cases use too.
 pub(crate) struct Namespace {
     postgres: Arc<Postgres>,
+    /// The port to connect to, such as that of a pooler.
+    port: u16,
     number: u32,
 }
 
@@ -25,7 +27,12 @@ impl Namespace {
     pub(crate) fn new(postgres: &Arc<Postgres>) -> Namespace {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        Namespace { postgres: Arc::clone(postgres), number }
+        Namespace { postgres: Arc::clone(postgres), port: postgres.port(), number }
+    }
+
+    /// The same by way of another port.
+    pub(crate) fn by_way_of(port: u16, postgres: &Arc<Postgres>) -> Namespace {
+        Namespace { port, ..Namespace::new(postgres) }
     }
 
     /// With characters that would end an identifier if they were taken as they are.
@@ -55,7 +62,7 @@ impl Site for Namespace {
     }
 
     fn open(&self) -> Answer<'_, Arc<dyn Store>> {
-        let (url, options) = (self.postgres.url(), options(&self.name()));
+        let (url, options) = (self.postgres.url_at(self.port), options(&self.name()));
         Box::pin(async move { PostgresStore::open_with(&url, options).await.map(as_dyn) })
     }
 
