@@ -7,6 +7,9 @@ const SHOWN_MAX = 8;
 /** Each `{level, text, next, to, query}`: how bad, what, and where to go. */
 export function troubles({ status, lanes, external, workers }) {
   const found = [];
+  if (status.store_warning) {
+    found.push({ level: "critical", text: `The store may lose accepted work: ${status.store_warning}`, next: "see the lanes", to: ["lanes"] });
+  }
   if (status.dead_letters) {
     found.push({ level: "critical", text: `${many(status.dead_letters, "task")} could not be done`, next: "dead letters", to: ["dead-letters"] });
   }

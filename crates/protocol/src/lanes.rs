@@ -93,6 +93,9 @@ pub struct StatusView {
     /// The number of dead letters.
     #[serde(default)]
     pub dead_letters: u64,
+    /// What to repair in the store before it loses something; absent if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_warning: Option<String>,
 }
 
 /// Points of a chart.
@@ -140,6 +143,9 @@ pub struct Health {
 pub struct Readiness {
     /// `ready`, `draining`, `full` or `store_unavailable`.
     pub status: String,
+    /// What to repair in the store before it loses something; absent if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_warning: Option<String>,
 }
 
 /// The configuration in force, and where each value comes from.

@@ -9,6 +9,7 @@ use axum::extract::State;
 use laneway_config::Config;
 use laneway_core::{TaskId, Timestamp};
 use laneway_engine::{Clock, Handle, SteadyClock};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::audit::Audit;
@@ -43,6 +44,8 @@ pub(crate) struct App {
     pub(crate) draining: Signal,
     /// Given when streams and WebSockets must end.
     pub(crate) closing: Signal,
+    /// What to repair in the store.
+    pub(crate) store_warnings: Option<watch::Receiver<Option<Arc<str>>>>,
     /// The configuration file, for a reload.
     pub(crate) config_file: Option<PathBuf>,
     /// The options of the command line, which override the environment at a reload.
@@ -59,6 +62,11 @@ impl App {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// What to repair in the store before it loses something.
+    pub(crate) fn store_warning(&self) -> Option<String> {
+        self.store_warnings.as_ref()?.borrow().as_deref().map(str::to_owned)
     }
 
     /// Reads the agents of the API from the notes, in case an event was missed.

@@ -165,7 +165,7 @@ fn start_traces(
     Ok((traces, Some(tokio::spawn(exporter.run(closing.token())))))
 }
 
-/// Starts the background tasks: events, configuration drift, charts.
+/// Starts the background tasks: events, configuration drift, warnings of the store, charts.
 fn start_background(app: &Arc<App>, is_shared: bool) {
     let reconfigured = Arc::new(tokio::sync::Notify::new());
     app.handle.hub().observe(Arc::new(ServerObserver {
@@ -182,6 +182,9 @@ fn start_background(app: &Arc<App>, is_shared: bool) {
     });
     if is_shared {
         tokio::spawn(crate::admin::config_drift::watch(Arc::clone(app), reconfigured));
+    }
+    if let Some(warnings) = app.store_warnings.clone() {
+        tokio::spawn(crate::admin::store_watch::watch(warnings));
     }
     tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.rejections.clone()));
 }
@@ -216,6 +219,7 @@ impl Server {
         options.settings = Some(settings_of(&live_config, &agents, &handlers));
         let options = handlers.into_options(options)?;
         let is_shared = store.as_ref().is_some_and(|store| store.is_shared());
+        let store_warnings = store.as_ref().and_then(|store| store.warnings());
         let handle = match store {
             None => Handle::in_memory(options),
             Some(store) => Handle::open(store, options).await?,
@@ -245,6 +249,7 @@ impl Server {
             is_loopback,
             draining: Signal::default(),
             closing,
+            store_warnings,
             config_file,
             options: overrides,
         });

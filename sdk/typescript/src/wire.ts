@@ -1081,6 +1081,8 @@ export interface QueueView {
 export interface Readiness {
   /** `ready`, `draining`, `full` or `store_unavailable`. */
   status: string;
+  /** What to repair in the store before it loses something; absent if nothing. */
+  store_warning?: string | null;
 }
 
 /** The state of a message. */
@@ -1376,6 +1378,8 @@ export interface StatusView {
   max_concurrent?: number | null;
   /** The number of running tasks. */
   running: number;
+  /** What to repair in the store before it loses something; absent if nothing. */
+  store_warning?: string | null;
   /** The number of waiting tasks. */
   waiting: number;
 }

@@ -1250,6 +1250,8 @@ class Readiness:
 
     status: str
     """`ready`, `draining`, `full` or `store_unavailable`."""
+    store_warning: Union[str, None] = None
+    """What to repair in the store before it loses something; absent if nothing."""
 
 
 @dataclass(frozen=True)
@@ -1581,6 +1583,8 @@ class StatusView:
     """The number of dead letters."""
     max_concurrent: Union[int, None] = None
     """The largest number of tasks that run at once; `null` if there is no limit."""
+    store_warning: Union[str, None] = None
+    """What to repair in the store before it loses something; absent if nothing."""
 
 
 class SteerRequest(TypedDict):

@@ -159,7 +159,13 @@ async fn server(verb: &Doctor, config: &Config) -> Finding {
         Err(error) => wrong("server", error.to_string(), "set LANEWAY_TOKEN to a token of that server"),
         Ok(me) => {
             let detail = format!("{url} is {} and accepts requests as {}", readiness.status, me.subject);
-            if readiness.status == "ready" {
+            if let Some(warning) = readiness.store_warning {
+                odd(
+                    "server",
+                    format!("{detail}\nits store: {warning}"),
+                    "repair the store while the server runs",
+                )
+            } else if readiness.status == "ready" {
                 well("server", detail)
             } else {
                 odd("server", detail, "`laneway top` shows what blocks it")

@@ -405,3 +405,27 @@ async fn a_server_answers_while_its_store_is_stuck() {
     assert_eq!((health.status, &health.json()["status"]), (200, &json!("ok")));
     assert!(took < std::time::Duration::from_secs(2), "it waited for the store: {took:?}");
 }
+
+#[tokio::test]
+async fn a_redis_that_begins_to_throw_keys_away_is_complained_about_until_it_is_repaired() {
+    let (mut lines, _guard) = Lines::listen();
+    let redis = Redis::start();
+    let server = server_on(&redis, "agent \"echo\" { echo = true }").await;
+    let ready = async || {
+        let answer = server.get("/readyz").await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        (
+            answer.json()["store_warning"].clone(),
+            server.get("/api/status").await.json()["store_warning"].clone(),
+        )
+    };
+    assert_eq!(ready().await, (Value::Null, Value::Null));
+    redis.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    lines.with(&["WARN", "the store may lose accepted work", "maxmemory-policy allkeys-lru"]).await;
+    let (readiness, status) = ready().await;
+    assert!(readiness.as_str().is_some_and(|text| text.contains("set maxmemory-policy to noeviction")));
+    assert_eq!(readiness, status);
+    redis.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    lines.with(&["the store keeps accepted work again"]).await;
+    assert_eq!(ready().await, (Value::Null, Value::Null));
+}

@@ -50,7 +50,14 @@ pub(crate) async fn status(State(app): Shared, Query(query): Query<StatusQuery>)
         0 => format!("Agent: {running}/{limit}"),
         _ => format!("Agent: {running}/{limit} ({waiting} queued)"),
     };
-    Ok(Json(StatusView { running, waiting, max_concurrent, line, dead_letters }))
+    Ok(Json(StatusView {
+        running,
+        waiting,
+        max_concurrent,
+        line,
+        dead_letters,
+        store_warning: app.store_warning(),
+    }))
 }
 
 /// How long a health check waits for the state. Most checks time out after a second.
@@ -85,7 +92,7 @@ pub(crate) async fn readiness(State(app): Shared) -> Response {
         }
     };
     let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (code, Json(Readiness { status: status.to_owned() })).into_response()
+    (code, Json(Readiness { status: status.to_owned(), store_warning: app.store_warning() })).into_response()
 }
 
 /// Every value in force, and its origin.
