@@ -34,6 +34,7 @@ Finding bugs
   mutants [WORD]    plants bugs in the core, or those with WORD in their title, and shows which test catches each
   fuzz TARGET --seconds N  runs libFuzzer on one reader of input, or on `all` in turn (needs cargo-fuzz)
   chaos --minutes N runs three and five replicas under load and kills, stops and cuts them off, N minutes each
+  chaos --failovers N  fails a Redis Cluster and a Redis behind Sentinels over, N times each: is a server ready in 2 s?
   crash --rounds N  kills a process that works on a store, N times, and checks the store
   crash serve --rounds N --points N [--seed S]  kills a server under load, at any moment and at system calls
   crash power --points N [--seed S]  cuts the power under a server: unflushed writes are lost
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         ["mutants", word] => mutants::run(&chore::root(), word),
         ["fuzz", ref words @ ..] => fuzz::fuzz(words),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
+        ["chaos", "--failovers", rounds] => chaos::failovers(rounds),
         ["crash", ref words @ ..] => crash::crash(words),
         ["bench", ref words @ ..] => bench::bench(words),
         ["compare", ref words @ ..] => compare::compare(words),

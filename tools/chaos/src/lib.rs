@@ -4,6 +4,10 @@
 //! replica 1 ── proxy ──┐
 //! replica 2 ── proxy ──┼── Redis or Postgres        kill -9, stop and continue, cut, lose replies, refuse
 //! replica 3 ── proxy ──┘
+//!
+//! replica 1 ──┐
+//! replica 2 ──┼── Redis Cluster or Sentinels        kill or stop the master, take over in order, cut
+//! replica 3 ──┘
 //! ```
 //!
 //! The check knows no scheduler: it counts what the events say, at every moment of the log.
@@ -22,7 +26,7 @@ mod run;
 
 pub use backend::{BackendKind, be_replica};
 pub use check::{Findings, check};
-pub use run::{ChaosSummary, run};
+pub use run::{ChaosSummary, run, survives};
 
 /// For how long a run without a heartbeat counts as alive.
 pub const LEASE_MS: u64 = 2000;

@@ -35,6 +35,7 @@ pub struct ChaosSummary {
     lost_replies: u32,
     outages: u32,
     restarts: u32,
+    failovers: u32,
     away: usize,
     accepted: usize,
     batches: usize,
@@ -82,6 +83,7 @@ pub fn run(
         lost_replies: 0,
         outages: 0,
         restarts: 0,
+        failovers: 0,
         away: 0,
         accepted: 0,
         batches: 0,
@@ -107,6 +109,25 @@ pub fn run(
     run.finish()
 }
 
+/// A number from the environment.
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().map_or(default, |number| number.parse().unwrap())
+}
+
+/// Runs replicas for as long as the environment says, prints what happened, and panics at a violation.
+pub fn survives(program: &str, backend: BackendKind) {
+    let seconds = number("LANEWAY_CHAOS_SECONDS", 15);
+    let (replicas, seed) = (number("LANEWAY_CHAOS_REPLICAS", 3), number("LANEWAY_CHAOS_SEED", 1));
+    let summary = run(program, backend, replicas as usize, Duration::from_secs(seconds), seed);
+    println!("{summary}");
+    let findings = &summary.findings;
+    assert!(findings.violations.is_empty(), "{summary}");
+    // It was not idle, and the faults were felt.
+    assert!(findings.completed as u64 > seconds && findings.lapsed > 0, "{summary}");
+    let fails_over = matches!(backend, BackendKind::Cluster | BackendKind::Sentinel);
+    assert!(!fails_over || summary.failovers > 0, "{summary}");
+}
+
 impl Run<'_> {
     fn member(&mut self, proxy: Proxy) -> Member {
         self.started += 1;
@@ -124,6 +145,15 @@ impl Run<'_> {
                 self.members[one].until = Some(Instant::now() + Duration::from_millis(LEASE_MS * 3 / 2));
                 self.summary.stops += 1;
             }
+            2 if self.server.fails_over() => self.server.cut(),
+            3..=5 if self.server.fails_over() => {
+                let is_done = match self.random.below(3) {
+                    0 => self.server.fail_over(false),
+                    1 => self.server.fail_over(true),
+                    _ => self.server.restart(false),
+                };
+                self.summary.failovers += u32::from(is_done);
+            }
             2 => self.members[one].proxy.cut(),
             3 => {
                 self.members[one].proxy.lose_replies(1);
@@ -136,8 +166,8 @@ impl Run<'_> {
                 self.summary.outages += 1;
             }
             5 => {
-                self.server.restart();
-                self.summary.restarts += 1;
+                let is_pooler = self.random.below(2) == 0;
+                self.summary.restarts += u32::from(self.server.restart(is_pooler));
             }
             6 => self.server.forget(),
             _ => {
@@ -161,6 +191,7 @@ impl Run<'_> {
 
     /// Lets those go on whose time has come, or everybody.
     fn mend(&mut self, is_everybody: bool) {
+        self.server.mend(is_everybody);
         for member in &mut self.members {
             if is_everybody || member.until.is_some_and(|until| until <= Instant::now()) {
                 member.until = None;
@@ -257,8 +288,8 @@ impl fmt::Display for ChaosSummary {
         )?;
         writeln!(
             f,
-            "  kills {}, pauses {}, cuts {}, lost replies {}, cut off {}, backend restarts {}",
-            self.kills, self.stops, self.cuts, self.lost_replies, self.outages, self.restarts
+            "  kills {}, pauses {}, cuts {}, lost replies {}, cut off {}, backend restarts {}, failovers {}",
+            self.kills, self.stops, self.cuts, self.lost_replies, self.outages, self.restarts, self.failovers
         )?;
         writeln!(
             f,
