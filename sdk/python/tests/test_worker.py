@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import uuid
 from typing import Any
@@ -433,3 +434,49 @@ def test_completing_a_polled_task_claims_it(server: Local) -> None:
         metrics = client.queue_metrics()
         assert sum(numbers.counters.completed for numbers in metrics.lanes.values()) > 0
         client.set_lane_handler("execute", "internal", session=session)
+
+
+def test_a_worker_warns_of_tasks_that_it_has_no_handler_for(server: Local, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(client: AsyncClient) -> None:
+        await client.lane("stranger").change(handler="external")
+        task = await client.submit("stranger", lanes=["stranger"])
+        worker = Worker(client, lanes=["str*er"], poll=0.1)
+        worker.handler("known")(lambda task: None)
+        running = asyncio.ensure_future(worker.run())
+        while not any(line.endswith("no handler for: stranger") for line in caplog.messages):
+            await asyncio.sleep(0.005)
+        worker.drain()
+        await running
+        await client.cancel(task.id)
+
+    with caplog.at_level("WARNING", "laneway.worker"):
+        run(server.url, test)
+
+
+def test_a_cancelled_worker_leaves_no_error_of_its_claim_behind(server: Local) -> None:
+    async def test(client: AsyncClient) -> list[Any]:
+        unseen: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+
+        async def claim(free: int) -> int:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                raise errors.Unreachable("the client is closed")
+
+        worker = Worker(client, lanes=["external"], poll=0.1)
+        worker.handler("known")(lambda task: None)
+        worker._claim = claim  # type: ignore[method-assign]
+        running = asyncio.ensure_future(worker.run())
+        await asyncio.sleep(0)
+        while worker._threads is None:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait({running})
+        del worker, running
+        gc.collect()
+        return unseen
+
+    assert run(server.url, test) == []

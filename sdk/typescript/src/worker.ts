@@ -8,10 +8,13 @@ import { WITHOUT_END, ownPause, pauseAfter, sleep } from "./retry.js";
 import { runningAs } from "./running.js";
 import { TaskRun } from "./task-run.js";
 import { type Answer, pathOf } from "./transport.js";
-import type { ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody } from "./wire.js";
+import type { ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody, ExternalTask } from "./wire.js";
 
 /** How much longer than its wait the answer of a claim may take, while the worker runs and while it drains. */
 const [ANSWER_MS, LAST_ANSWER_MS] = [30_000, 2000];
+
+/** How long the worker waits between two looks for tasks without a handler. */
+const LOOK_EVERY_MS = 60_000;
 
 /** The kind of the handler that runs tasks of all other kinds. */
 const ANY_KIND = "*";
@@ -46,6 +49,8 @@ export class Worker {
   readonly #over = new AbortController();
   // Node warns of many listeners to one signal.
   readonly #letGo = new Set<() => void>();
+  readonly #warned = new Set<string>();
+  #lookAgain = 0;
   readonly #options: Required<Omit<WorkerOptions, "leaseMs" | "name">> & { leaseMs: number | undefined };
 
   constructor(
@@ -111,6 +116,7 @@ export class Worker {
       try {
         const { headers, body } = await this.#claim(free);
         this.#start(body.tasks, headers);
+        if (body.tasks.length === 0) await this.#lookForStrangers();
         // A draining server answers at once, so pause before the next claim.
         const isWork = body.tasks.length > 0 || performance.now() - asked >= this.#options.pollMs / 2;
         tries = isWork ? 0 : tries + 1;
@@ -160,6 +166,29 @@ export class Worker {
       draining.removeEventListener("abort", hurry);
       clearTimeout(timer);
     }
+  }
+
+  /** Warns of waiting tasks in the worker's lanes that it has no handler for, once for each kind. */
+  async #lookForStrangers(): Promise<void> {
+    if (this.#handlers.has(ANY_KIND) || performance.now() < this.#lookAgain) return;
+    this.#lookAgain = performance.now() + LOOK_EVERY_MS;
+    const strange = new Set<string>();
+    try {
+      const { items } = await this.client.transport.read<{ items: ExternalTask[] }>(pathOf("external-tasks"), { method: "GET" });
+      for (const { kind, lane } of items) {
+        if (!this.#handlers.has(kind) && !this.#warned.has(kind) && this.#isMine(lane)) strange.add(kind);
+      }
+    } catch (error) {
+      // A token of a worker may not be allowed to look.
+      if (!(error instanceof LanewayError)) throw error;
+    }
+    strange.forEach((kind) => this.#warned.add(kind));
+    if (strange.size > 0) this.#options.log(`tasks wait in its lanes whose kinds it has no handler for: ${[...strange].sort().join(", ")}`);
+  }
+
+  #isMine(lane: string): boolean {
+    const pieces = (pattern: string) => pattern.split("*").map((piece) => piece.replace(/[\\^$.|?+()[\]{}]/g, "\\$&"));
+    return this.#options.lanes.some((pattern) => new RegExp(`^${pieces(pattern).join("[^/]*")}$`).test(lane));
   }
 
   #start(tasks: ClaimedTask[], headers: Headers): void {

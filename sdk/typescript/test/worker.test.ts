@@ -79,6 +79,19 @@ test("a report that the server refuses ends the attempt", async (t) => {
   assert.deepEqual([view.status, /its report was refused/.test(String(view.error))], ["failed", true]);
 });
 
+test("a worker warns of tasks that it has no handler for", async (t) => {
+  await client.lane("stranger").change({ handler: "external" });
+  const task = await client.submit("stranger", null, { lanes: ["stranger"] });
+  let warn: (text: string) => void = () => {};
+  const warned = new Promise<string>((resolve) => (warn = resolve));
+  const worker = new Worker(client, { lanes: ["str*er"], pollMs: 100, log: warn }).handler("known", () => null);
+  const running = start(t, worker);
+  assert.match(await warned, /no handler for: stranger$/);
+  worker.drain();
+  await running;
+  await client.cancel(task.id);
+});
+
 test("what a handler asks for is a child of its task", async (t) => {
   const kind = fresh("asks");
   const worker = new Worker(client, { pollMs: 100 }).handler(kind, async (task) => {

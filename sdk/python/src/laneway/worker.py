@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import random
+import re
 import signal
 import socket
 import time
@@ -20,7 +21,7 @@ from ._async.client import AsyncClient
 from ._async.transport import given, meaning, path_of
 from ._lease import LeaseClock, lease_length
 from ._running import running
-from .types import ClaimAnswer, ClaimedTask, HeartbeatAnswer
+from .types import ClaimAnswer, ClaimedTask, ExternalTask, HeartbeatAnswer
 from .errors import AttemptFailed, DoNotRetry, LanewayError, NotFound, StaleLease
 from .external import failure_instead
 from .retry import Retry
@@ -35,6 +36,9 @@ H = TypeVar("H", bound=Handler)
 ANY_KIND = "*"
 # How many seconds a report waits for output that goes before it. Output is not stored, so its loss does not matter.
 LAST_OUTPUT = 2.0
+
+# How many seconds pass between two looks for tasks without a handler, and how many waiting tasks a look covers.
+LOOK_EVERY, LOOK_MAX = 60.0, 50
 
 # How many seconds longer than its wait the answer of a claim may take, while the worker runs and while it drains.
 ANSWER, LAST_ANSWER = 30.0, 2.0
@@ -82,6 +86,8 @@ class Worker:
         self._threads: Optional[ThreadPoolExecutor] = None
         self._draining = asyncio.Event()
         self._pauses = Retry(limit=float("inf"))
+        self._warned: set[str] = set()
+        self._look_again = 0.0
 
     def handler(self, kind: str, *, steering: bool = False) -> Callable[[H], H]:
         """Registers the handler of a kind; `*` stands for all other kinds. A plain function runs in a thread.
@@ -208,7 +214,34 @@ class Worker:
             running = asyncio.ensure_future(self._run_one(task, clock))
             self._running.add(running)
             running.add_done_callback(self._running.discard)
+        if not tasks:
+            await self._look_for_strangers()
         return len(tasks)
+
+    async def _look_for_strangers(self) -> None:
+        """Warns of waiting tasks in the worker's lanes that it has no handler for, once for each kind."""
+        now = time.monotonic()
+        if ANY_KIND in self._handlers or now < self._look_again:
+            return
+        self._look_again = now + LOOK_EVERY
+        # A token of a worker may not be allowed to look.
+        strange: set[str] = set()
+        looked = 0
+        with suppress(LanewayError):
+            async for task in self._client.transport.pages(ExternalTask, path_of("external-tasks")):
+                if self._is_mine(task.lane):
+                    strange.add(task.kind)
+                looked += 1
+                if looked == LOOK_MAX:
+                    break
+        strange -= self._warned | set(self._handlers)
+        self._warned |= strange
+        if strange:
+            log.warning("tasks wait in its lanes whose kinds it has no handler for: %s", ", ".join(sorted(strange)))
+
+    def _is_mine(self, lane: str) -> bool:
+        patterns = ("[^/]*".join(map(re.escape, pattern.split("*"))) for pattern in self._lanes)
+        return any(re.fullmatch(pattern, lane) for pattern in patterns)
 
     async def _run_one(self, task: ClaimedTask, clock: LeaseClock) -> None:
         handler, steering = self._handlers.get(task.kind) or self._handlers[ANY_KIND]
