@@ -81,6 +81,9 @@ pub(crate) fn ensure_backends() -> Result<(), String> {
     // Checks the unit file of the package.
     ensure("systemd-analyze", "systemd")?;
     ensure("strace", "strace")?;
+    ["nginx", "haproxy", "caddy"].into_iter().try_for_each(|proxy| ensure(proxy, proxy))?;
+    ensure("promtool", "prometheus")?;
+    ensure("kubectl", "kubernetes-client")?;
     ensure("tmux", "tmux")
 }
 

@@ -21,6 +21,8 @@ use crate::http::router::AccessTable;
 use crate::service::request_options;
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// Has nginx pass on a stream as it comes.
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Checks every request before its route.
 #[derive(Clone)]
@@ -110,6 +112,10 @@ fn traceparent(headers: &HeaderMap) -> Option<HeaderValue> {
 fn finish(headers: &mut HeaderMap, traceparent: Option<HeaderValue>) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
+    {
+        headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    }
     if let Some(traceparent) = traceparent {
         headers.insert(TRACEPARENT, traceparent);
     }

@@ -31,6 +31,8 @@ type Routes = OpenApiRouter<Arc<App>>;
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
+    /// Everybody, under any `Host` or none: balancers send health checks to an address, also over HTTP/1.0.
+    Probe,
     /// Everybody.
     Public,
     /// Every token. The route checks what the token may do.
@@ -58,7 +60,7 @@ impl AccessTable {
     }
 }
 
-fn public_routes() -> Routes {
+fn probe_routes() -> Routes {
     OpenApiRouter::new().routes(routes!(status::health)).routes(routes!(status::readiness))
 }
 
@@ -173,7 +175,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operati
 /// All described routes, who may use them, and the document that describes them.
 fn described() -> (Router<Arc<App>>, AccessTable, utoipa::openapi::OpenApi) {
     let groups = [
-        (Access::Public, public_routes()),
+        (Access::Probe, probe_routes()),
         (Access::Token, token_routes()),
         (Access::Scope(Scope::Read), read_routes()),
         (Access::Scope(Scope::Submit), submit_routes()),
@@ -265,7 +267,8 @@ mod tests {
         let listed =
             table.0.iter().flat_map(|(path, methods)| methods.iter().map(move |known| (path, known)));
         for (path, (method, access)) in listed.filter(|(_, (method, _))| *method != Method::GET) {
-            let is_weak = matches!(access, Access::Public | Access::Token | Access::Scope(Scope::Read));
+            let is_weak =
+                matches!(access, Access::Probe | Access::Public | Access::Token | Access::Scope(Scope::Read));
             assert!(!is_weak, "{method} {path}");
         }
     }

@@ -89,6 +89,13 @@ pub async fn serve_in(
 }
 
 impl Running {
+    /// The same server as clients see it through a proxy.
+    pub fn behind(&self, port: u16) -> Running {
+        let (reloader, token, client) = (self.reloader.clone(), self.token.clone(), self.client.clone());
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        Running { address, reloader, stop: None, served: None, client, token }
+    }
+
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -1,7 +1,8 @@
-//! A server over its life: reload, schedules, replicas, traces, shutdown.
+//! A server over its life: reload, schedules, replicas, proxies, traces, shutdown.
 
 mod agents;
 mod operating;
+mod proxies;
 mod replicas;
 mod schedules;
 mod stopping;

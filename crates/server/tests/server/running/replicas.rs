@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::common::{Events, Gate, PATIENCE, Running, answer, serve_in, until};
 
-async fn server_on(redis: &Redis, config: &str) -> Running {
+pub async fn server_on(redis: &Redis, config: &str) -> Running {
     let store = Arc::new(RedisStore::open(&redis.url()).await.unwrap());
     serve_in(config, Some(store), None).await
 }
