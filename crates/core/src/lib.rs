@@ -53,6 +53,7 @@ pub use api::task_spec::{
 pub use api::time::{Millis, Timestamp};
 pub use api::views::{LaneView, LiveTaskView, Running, TaskStatus};
 pub use decide::notes::{NOTE_BYTES_MAX, NOTE_CHANGES_MAX, NOTES_BYTES_MAX, Note, NoteChange};
+pub use decide::outcome::LEASE_LAPSED;
 pub use decide::submit::{BATCH_CALLS_MAX, KEY_WINDOW};
 pub use query::explain::{Blocker, Explanation};
 pub use query::listing::InLine;
@@ -75,7 +76,7 @@ pub use sessions::view::{ParkedMessage, SessionView, TurnContent, TurnView};
 pub use state::dead_letters::DeadLetter;
 pub use state::lane::Gate;
 pub use state::snapshot::Snapshot;
-pub use state::stats::{Histogram, LaneStats};
+pub use state::stats::{Count, Histogram, LaneStats};
 pub use state::token_bucket::Bucket;
 
 /// The parts that the walls of the core are made of, public so that tests outside can try to climb them.

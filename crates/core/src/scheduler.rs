@@ -1,5 +1,7 @@
 //! The central type: one state machine that decides everything.
 
+use std::sync::Arc;
+
 use crate::api::command::{Command, Reply};
 use crate::api::event::{Event, LaneChange};
 use crate::api::ids::Fence;
@@ -7,6 +9,7 @@ use crate::api::owner::ReplicaId;
 use crate::api::rejection::Rejection;
 use crate::api::time::Timestamp;
 use crate::api::views::LiveTaskView;
+use crate::state::stats::Count;
 use crate::state::{Indexes, LocalOptions, State, StepScratch};
 use crate::step::Step;
 
@@ -164,6 +167,17 @@ impl Scheduler {
     /// unless [`collect_ended`](Scheduler::collect_ended) was called.
     pub fn take_ended(&mut self) -> impl Iterator<Item = LiveTaskView> {
         self.scratch.ended.drain(..)
+    }
+
+    /// From now on keeps what each `step` or `apply` counts, for [`take_counts`](Scheduler::take_counts).
+    pub fn collect_counts(&mut self) {
+        self.scratch.counted.collect();
+    }
+
+    /// Hands out what lanes have counted since the last call, each with the label of the lane. A replica so tells its own part
+    /// from that of others. Empty unless [`collect_counts`](Scheduler::collect_counts) was called.
+    pub fn take_counts(&mut self) -> impl Iterator<Item = (Arc<str>, Count)> {
+        self.scratch.counted.take()
     }
 
     /// Names the replica that owns the attempts which this scheduler starts from now on; until then, that is

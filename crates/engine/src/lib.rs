@@ -45,7 +45,7 @@ pub use handle::task_handle::{OnDrop, TaskHandle};
 pub use handle::workers::{Claim, ClaimRequest};
 pub use laneway_process::{Program, StartError};
 pub use options::{Options, SettingsOf, UnknownKinds};
-pub use replica::append_counts::Appends;
+pub use replica::append_counts::{AppendTimes, Appends, OwnStats};
 pub use runs::context::Context;
 pub use runs::slot::Slot;
 pub use runs::stop::{StopSignal, Stopped};

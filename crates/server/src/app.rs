@@ -34,6 +34,7 @@ pub(crate) struct App {
     pub(crate) charts: Charts,
     pub(crate) traces: crate::telemetry::otlp::Traces,
     pub(crate) rejections: crate::telemetry::metrics::RejectionCounts,
+    pub(crate) metrics: Arc<crate::telemetry::metrics::Metrics>,
     /// The open connections, with WebSockets.
     pub(crate) connections: TaskTracker,
     pub(crate) overrides: crate::http::routes::lanes::Overrides,

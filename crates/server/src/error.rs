@@ -46,10 +46,18 @@ pub enum ServerError {
     NoToken(Listen),
     /// The address of the trace collector is invalid.
     #[error(
-        "the address for traces (server.otlp or OTEL_EXPORTER_OTLP_ENDPOINT) must be like http://127.0.0.1:4318, not \
+        "the address of the collector (server.otlp or OTEL_EXPORTER_OTLP_ENDPOINT) must be like http://127.0.0.1:4318, not \
          {0}"
     )]
     TracesAddress(String),
+    /// A variable of OpenTelemetry that cannot be read.
+    #[error("{name} must be {expected}")]
+    TelemetryVariable {
+        /// Its name.
+        name: String,
+        /// What would be right.
+        expected: &'static str,
+    },
     /// The system has no usable TLS or resolver.
     #[error("cannot make an HTTP client: {0}")]
     HttpClient(#[from] reqwest::Error),

@@ -27,7 +27,9 @@ use crate::net::connections;
 use crate::reload::Reloader;
 use crate::schedules::{Schedules, check_schedules};
 use crate::telemetry::charts::Charts;
+use crate::telemetry::collector::{Collector, Collectors};
 use crate::telemetry::otlp::Traces;
+use crate::telemetry::otlp_metrics;
 
 /// How many events a client may lag behind before it misses some.
 const BEHIND_MAX: usize = 512;
@@ -53,8 +55,8 @@ pub struct Parts {
 /// A server that is ready to serve.
 pub struct Server {
     app: Arc<App>,
-    /// Sends traces until the server has stopped.
-    exporting: Option<JoinHandle<()>>,
+    /// Send traces and metrics until the server has stopped.
+    exporting: Vec<JoinHandle<()>>,
     /// The lock on the state directory.
     lock: Option<std::fs::File>,
 }
@@ -152,17 +154,14 @@ pub(crate) fn tool_calls(config: &Config) -> ToolCalls {
 
 /// The traces, and the task that sends them if a collector is configured.
 fn start_traces(
-    config: &Config,
+    collector: Option<Collector>,
     handle: &Handle,
     is_shared: bool,
     closing: &Signal,
-) -> Result<(Traces, Option<JoinHandle<()>>), ServerError> {
-    let variable = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok();
-    let Some(endpoint) = crate::telemetry::otlp::endpoint(config.server.otlp.as_deref(), variable) else {
-        return Ok((Traces::default(), None));
-    };
-    let (traces, exporter) = Traces::to(&endpoint, handle.clone(), is_shared)?;
-    Ok((traces, Some(tokio::spawn(exporter.run(closing.token())))))
+) -> (Traces, Option<JoinHandle<()>>) {
+    let Some(collector) = collector else { return (Traces::default(), None) };
+    let (traces, exporter) = Traces::to(collector, handle.clone(), is_shared);
+    (traces, Some(tokio::spawn(exporter.run(closing.token()))))
 }
 
 /// Starts the background tasks: events, configuration drift, warnings of the store, charts.
@@ -170,6 +169,7 @@ fn start_background(app: &Arc<App>, is_shared: bool) {
     let reconfigured = Arc::new(tokio::sync::Notify::new());
     app.handle.hub().observe(Arc::new(ServerObserver {
         traces: app.traces.clone(),
+        metrics: Arc::clone(&app.metrics),
         reconfigured: Arc::clone(&reconfigured),
         rescheduled: Arc::clone(&app.schedules.changed),
         app: Arc::downgrade(app),
@@ -194,6 +194,8 @@ impl Server {
     pub async fn open(parts: Parts) -> Result<Server, ServerError> {
         let Parts { config, config_file, overrides, store, state_dir } = parts;
         check_schedules(&config)?;
+        let variable = |name: &str| std::env::var(name).ok();
+        let collectors = Collectors::read(config.server.otlp.as_deref(), variable)?;
         let lock = match &state_dir {
             Some(dir) => Some(crate::admin::files::lock(dir).await?),
             None => None,
@@ -230,7 +232,7 @@ impl Server {
         handle.set_tool_calls(tool_calls(&config));
         handle.configure_messages(config.messages.settings()).await?;
         let closing = Signal::default();
-        let (traces, exporting) = start_traces(&config, &handle, is_shared, &closing)?;
+        let (traces, exporting_traces) = start_traces(collectors.traces, &handle, is_shared, &closing);
         let app = Arc::new(App {
             handle,
             config: live_config,
@@ -243,6 +245,7 @@ impl Server {
             charts: Charts::default(),
             traces,
             rejections: crate::telemetry::metrics::RejectionCounts::default(),
+            metrics: Arc::default(),
             connections: TaskTracker::new(),
             overrides: crate::http::routes::lanes::Overrides::default(),
             clock,
@@ -254,6 +257,11 @@ impl Server {
             options: overrides,
         });
         start_background(&app, is_shared);
+        let exporting_metrics = collectors.metrics.map(|collector| {
+            let (app, stop) = (Arc::downgrade(&app), app.closing.token());
+            tokio::spawn(otlp_metrics::run(app, collector, collectors.metrics_every, stop))
+        });
+        let exporting = exporting_traces.into_iter().chain(exporting_metrics).collect();
         app.refresh_agents().await?;
         Ok(Server { app, exporting, lock })
     }
@@ -287,9 +295,7 @@ impl Server {
         app.connections.close();
         // A client that does not read the last answer in time is disconnected.
         drop(tokio::time::timeout(LAST_ANSWERS, app.connections.wait()).await);
-        if let Some(exporting) = exporting {
-            drop(tokio::time::timeout(LAST_ANSWERS, exporting).await);
-        }
+        drop(tokio::time::timeout(LAST_ANSWERS, futures_util::future::join_all(exporting)).await);
         drop(lock);
         tracing::info!("stopped");
         Ok(())

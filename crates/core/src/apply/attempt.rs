@@ -9,6 +9,7 @@ use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
 use crate::state::lane::LaneIdx;
 use crate::state::routes::RouteIdx;
+use crate::state::stats::Count;
 use crate::state::task::{Attempt, Phase, TaskIdx};
 use crate::state::{Indexes, State, StepScratch};
 
@@ -112,7 +113,7 @@ impl Scheduler {
     /// Takes a slot of each lane, those that are borrowed excepted.
     pub(crate) fn take_slots(&mut self, route: RouteIdx, attempt: &Attempt, waited: Millis) {
         let Scheduler { state, indexes, scratch, .. } = self;
-        let StepScratch { touched, overrun, .. } = scratch;
+        let StepScratch { touched, overrun, counted, .. } = scratch;
         let (Indexes { ready, may_grant, .. }, State { lanes, lane_config, now, .. }) = (indexes, state);
         let mut is_rated = false;
         lanes.change_each(touched, route, |idx, lane| {
@@ -125,7 +126,7 @@ impl Scheduler {
                     *overrun = Some(lane.overrun());
                 }
             }
-            lane_config.class_mut(lane.class).stats.count_start(waited);
+            lane_config.class_mut(lane.class).count(counted, Count::Started { waited });
             is_rated |= lane.is_rated;
             *may_grant |= lane.reopen(idx, ready);
         });
@@ -157,18 +158,18 @@ impl Scheduler {
         self.state.tasks.running.remove(attempt.fence);
         let is_shared = !attempt.borrowed.is_empty() || !attempt.lent.is_empty();
         let free = is_shared.then(|| self.give_back(task, &attempt));
-        let ran = self.state.now.since(attempt.started);
+        let length = self.state.now.since(attempt.started);
         let route = self.state.tasks[task].route;
-        let Scheduler { state, indexes, scratch: StepScratch { touched, .. }, .. } = self;
+        let Scheduler { state, indexes, scratch: StepScratch { touched, counted, .. }, .. } = self;
         let (Indexes { ready, may_grant, .. }, State { lanes, lane_config, now, .. }) = (indexes, state);
         lanes.change_each(touched, route, |idx, lane| {
-            let stats = &mut lane_config.class_mut(lane.class).stats;
-            stats.count_run(ran, ran_its_course);
+            let class = lane_config.class_mut(lane.class);
+            class.count(counted, Count::Ran { length, ran_its_course });
             if ran_its_course {
-                lane.run_time.record(ran);
+                lane.run_time.record(length);
             }
             if let Some(end) = end {
-                stats.count_end(end);
+                class.count(counted, end.into());
             }
             if free.as_ref().is_none_or(|free| free.contains(&idx)) {
                 lane.running -= 1;
@@ -191,7 +192,7 @@ impl Scheduler {
         self.state.tasks[task].wait_until = Timestamp::NEVER;
         self.each_lane(task, |this, lane| {
             this.state.lanes[lane].retrying += 1;
-            this.seen(lane).retried += 1;
+            this.count(lane, Count::Retried);
         });
         self.plan(task);
     }
@@ -211,7 +212,7 @@ impl Scheduler {
         self.time_wait(task, self.state.now);
         self.each_lane(task, |this, lane| {
             this.state.lanes[lane].waiting += 1;
-            this.seen(lane).retried += 1;
+            this.count(lane, Count::Retried);
         });
         self.wait_again(task);
     }
@@ -222,13 +223,14 @@ impl Scheduler {
         }
         let is_retrying = matches!(self.state.tasks[task].phase, Phase::BackingOff(_));
         let (route, lane_config) = (self.state.tasks[task].route, &mut self.state.lane_config);
-        self.state.lanes.change_each(&mut self.scratch.touched, route, |_, lane| {
+        let StepScratch { touched, counted, .. } = &mut self.scratch;
+        self.state.lanes.change_each(touched, route, |_, lane| {
             if is_retrying {
                 lane.retrying -= 1
             } else {
                 lane.waiting -= 1
             }
-            lane_config.class_mut(lane.class).stats.count_end(end);
+            lane_config.class_mut(lane.class).count(counted, end.into());
         });
     }
 

@@ -23,6 +23,7 @@ use crate::state::dead_letters::DeadLetter;
 use crate::state::lane::{Gate, LaneIdx, LiveLane};
 use crate::state::lane_config::ClassIdx;
 use crate::state::ready_tree::ReadyTree;
+use crate::state::stats::Count;
 use crate::state::task::{LiveTask, Phase, TaskIdx};
 
 impl Scheduler {
@@ -232,8 +233,9 @@ impl Scheduler {
         }
     }
 
-    pub(crate) fn seen(&mut self, lane: LaneIdx) -> &mut crate::state::stats::LaneStats {
-        &mut self.state.lane_config.class_mut(self.state.lanes[lane].class).stats
+    pub(crate) fn count(&mut self, lane: LaneIdx, count: Count) {
+        let class = self.state.lane_config.class_mut(self.state.lanes[lane].class);
+        class.count(&mut self.scratch.counted, count);
     }
 
     /// What was asked for a live task, enough to ask again.

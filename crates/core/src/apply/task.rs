@@ -10,9 +10,10 @@ use crate::api::task_spec::{Idempotency, TaskSpec};
 use crate::api::time::{Millis, Timestamp};
 use crate::decide::submit::KEY_WINDOW;
 use crate::scheduler::Scheduler;
-use crate::state::RememberedKey;
+use crate::state::stats::Count;
 use crate::state::table::Mark;
 use crate::state::task::{LiveTask, Phase, Rare, TaskIdx};
+use crate::state::{RememberedKey, StepScratch};
 
 impl Scheduler {
     pub(super) fn on_submitted(&mut self, event: &Event) {
@@ -63,9 +64,10 @@ impl Scheduler {
     fn count_in(&mut self, task: TaskIdx) {
         self.scratch.accepted.push(task);
         let lane_config = &mut self.state.lane_config;
-        self.state.lanes.change_each(&mut self.scratch.touched, self.state.tasks[task].route, |_, lane| {
+        let StepScratch { touched, counted, .. } = &mut self.scratch;
+        self.state.lanes.change_each(touched, self.state.tasks[task].route, |_, lane| {
             lane.waiting += 1;
-            lane_config.class_mut(lane.class).stats.accepted += 1;
+            lane_config.class_mut(lane.class).count(counted, Count::Accepted);
         });
     }
 

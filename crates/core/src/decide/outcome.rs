@@ -16,6 +16,9 @@ use crate::state::lane_config::ClassIdx;
 use crate::state::task::{Attempt, Phase, TaskIdx};
 use crate::step::Step;
 
+/// The error of an attempt whose owner was silent begins so.
+pub const LEASE_LAPSED: &str = "the lease lapsed";
+
 impl Step<'_> {
     pub(crate) fn heartbeat(&mut self, task: TaskId, fence: Fence) -> Result<Reply, Rejection> {
         let (until, stopping) = self.renew_lease(task, fence)?;
@@ -126,12 +129,12 @@ impl Step<'_> {
             let error: Arc<str> = "its owner sent no heartbeat".into();
             self.fail(idx, Arc::clone(&error), false, End::Failed { error });
         } else if task.handler != Handler::External {
-            self.fail(idx, "the lease lapsed".into(), true, End::Lost);
+            self.fail(idx, LEASE_LAPSED.into(), true, End::Lost);
         } else if self.may_redeliver(idx) {
             self.cancel_children(idx);
             self.emit(Event::Redelivered { task: id, fence });
         } else {
-            let error: Arc<str> = format!("the lease lapsed {} times", task.redeliveries() + 1).into();
+            let error: Arc<str> = format!("{LEASE_LAPSED} {} times", task.redeliveries() + 1).into();
             self.fail(idx, Arc::clone(&error), false, End::Failed { error });
         }
     }

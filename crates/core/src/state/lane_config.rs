@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::api::lane_settings::{Block, Family, LaneSettings, Settings};
 use crate::api::name::{LaneName, Pattern};
-use crate::state::stats::LaneStats;
+use crate::state::stats::{Count, Counted, LaneStats};
 use crate::state::table::{Idx, Table};
 
 pub(crate) type ClassIdx = Idx<LaneClass>;
@@ -21,6 +21,14 @@ pub(crate) struct LaneClass {
     pub(crate) stats: LaneStats,
     /// How many dead letters are kept for these lanes.
     pub(crate) dead_letters: u32,
+}
+
+impl LaneClass {
+    #[inline]
+    pub(crate) fn count(&mut self, counted: &mut Counted, count: Count) {
+        self.stats.count(count);
+        counted.note(&self.label, count);
+    }
 }
 
 #[derive(Default)]

@@ -89,6 +89,8 @@ pub(crate) struct StepScratch {
     pub(crate) accepted: Vec<TaskIdx>,
     /// The tasks that the last grant passed over.
     pub(crate) passed_over: SmallVec<[TaskIdx; 2]>,
+    /// What lanes have counted, if [`collect_counts`](crate::Scheduler::collect_counts) was called.
+    pub(crate) counted: stats::Counted,
     /// The sessions that changed and were not checked since.
     pub(crate) changed_sessions: Vec<SessionIdx>,
     /// The first grant or acceptance above a limit or out of turn, which is a bug.
@@ -155,7 +157,16 @@ impl Indexes {
 impl StepScratch {
     /// Forgets the last step. A field that is not named here does not compile.
     pub(crate) fn reset(&mut self) {
-        let StepScratch { touched, gone, ended, accepted, passed_over, changed_sessions, overrun: _ } = self;
+        let StepScratch {
+            touched,
+            gone,
+            ended,
+            accepted,
+            passed_over,
+            changed_sessions,
+            overrun: _,
+            counted: _,
+        } = self;
         touched.reset();
         gone.clear();
         ended.clear();

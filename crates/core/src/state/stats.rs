@@ -1,6 +1,7 @@
 //! What a lane has seen, in bounded memory: counters, run times, and how long to tell people to wait.
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -151,20 +152,95 @@ pub struct LaneStats {
     pub(crate) run_time: RunTime,
 }
 
-impl LaneStats {
-    /// An attempt starts after a wait.
-    #[inline]
-    pub(crate) fn count_start(&mut self, waited: Millis) {
-        self.started += 1;
-        self.wait.record(waited);
+/// Something that a lane counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// A task was accepted.
+    Accepted,
+    /// An attempt starts.
+    Started {
+        /// Since the task joined the line.
+        waited: Millis,
+    },
+    /// An attempt is over.
+    Ran {
+        /// How long it took.
+        length: Millis,
+        /// Its length tells something about the next one's.
+        ran_its_course: bool,
+    },
+    /// Another attempt follows.
+    Retried,
+    /// The task ended well.
+    Completed,
+    /// The task ended as failed or timed out.
+    Failed,
+    /// The task was cancelled.
+    Cancelled,
+    /// The task ended because it waited too long.
+    TimedOutWaiting,
+    /// The lease of the task's attempt lapsed, and it did not run again.
+    Lost,
+}
+
+impl From<&End> for Count {
+    fn from(end: &End) -> Count {
+        match end {
+            End::Completed => Count::Completed,
+            End::Failed { .. } | End::TimedOut => Count::Failed,
+            End::Cancelled { .. } => Count::Cancelled,
+            End::Expired | End::WaitTimeout => Count::TimedOutWaiting,
+            End::Lost => Count::Lost,
+        }
+    }
+}
+
+/// What lanes have counted since it was last asked for, each with the label of the lane.
+#[derive(Default)]
+pub(crate) struct Counted {
+    is_collected: bool,
+    since: Vec<(Arc<str>, Count)>,
+}
+
+impl Counted {
+    pub(crate) fn collect(&mut self) {
+        self.is_collected = true;
     }
 
-    /// An attempt is over; `ran_its_course`: its length tells something about the next one's.
     #[inline]
-    pub(crate) fn count_run(&mut self, ran: Millis, ran_its_course: bool) {
-        self.run.record(ran);
-        if ran_its_course {
-            self.run_time.record(ran);
+    pub(crate) fn note(&mut self, label: &Arc<str>, count: Count) {
+        if self.is_collected {
+            self.since.push((Arc::clone(label), count));
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = (Arc<str>, Count)> {
+        self.since.drain(..)
+    }
+}
+
+impl LaneStats {
+    /// Counts one thing.
+    #[inline]
+    pub fn count(&mut self, count: Count) {
+        match count {
+            Count::Accepted => self.accepted += 1,
+            Count::Started { waited } => {
+                self.started += 1;
+                self.wait.record(waited);
+            }
+            Count::Ran { length, ran_its_course } => {
+                self.run.record(length);
+                if ran_its_course {
+                    self.run_time.record(length);
+                }
+            }
+            Count::Retried => self.retried += 1,
+            Count::Completed => self.completed += 1,
+            Count::Failed => self.failed += 1,
+            Count::Cancelled => self.cancelled += 1,
+            Count::TimedOutWaiting => self.timed_out_waiting += 1,
+            Count::Lost => self.lost += 1,
         }
     }
 
@@ -184,17 +260,6 @@ impl LaneStats {
         }
         self.wait.add(&other.wait);
         self.run.add(&other.run);
-    }
-
-    pub(crate) fn count_end(&mut self, end: &End) {
-        let counter = match end {
-            End::Completed => &mut self.completed,
-            End::Failed { .. } | End::TimedOut => &mut self.failed,
-            End::Cancelled { .. } => &mut self.cancelled,
-            End::Expired | End::WaitTimeout => &mut self.timed_out_waiting,
-            End::Lost => &mut self.lost,
-        };
-        *counter += 1;
     }
 }
 

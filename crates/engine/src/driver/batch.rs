@@ -19,6 +19,8 @@ use crate::journal::Journal;
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) at: Timestamp,
+    /// Another replica made it.
+    pub(crate) is_remote: bool,
     pub(crate) events: Vec<Event>,
     pub(crate) changes: Vec<LaneChange>,
     /// What each command answers, and which events it brought.
@@ -137,6 +139,7 @@ impl Batch {
 
     /// Empties it, but keeps its room.
     pub(super) fn clear(&mut self) {
+        self.is_remote = false;
         self.events.clear();
         self.changes.clear();
         self.replies.clear();

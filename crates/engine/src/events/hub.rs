@@ -20,8 +20,8 @@ use crate::events::update::{Audience, HubEvent, Update};
 ///
 /// Unlike a subscription, an observer misses nothing and costs no queue.
 pub trait Observer: Send + Sync {
-    /// An event was stored.
-    fn on_event(&self, at: Timestamp, event: &Event);
+    /// An event was stored. `is_own`: this replica decided it, and no other one.
+    fn on_event(&self, at: Timestamp, event: &Event, is_own: bool);
     /// What the program makes of its own notes in an [`Event::Noted`]: the hub publishes each as [`Update::Note`], with the
     /// task that it is about.
     fn read_notes(&self, event: &Event) -> Vec<(Option<TaskId>, serde_json::Value)>;

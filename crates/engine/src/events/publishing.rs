@@ -15,7 +15,7 @@ impl Engine {
     pub(crate) fn skips_events(&mut self, batch: &Batch) -> bool {
         let hub = &self.resources.hub;
         if let Some(observer) = hub.observer() {
-            batch.events.iter().for_each(|event| observer.on_event(batch.at, event));
+            batch.events.iter().for_each(|event| observer.on_event(batch.at, event, !batch.is_remote));
         }
         if !hub.skip(batch.events.len()) {
             return false;

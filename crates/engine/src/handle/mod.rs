@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::events::hub::Hub;
 use crate::events::subscription::{Filter, Since, Subscription};
 use crate::journal::Journal;
-use crate::replica::append_counts::{Appends, Tally};
+use crate::replica::append_counts::{AppendTimes, Appends, OwnStats, Tally};
 use crate::replica::broadcast::Broadcast;
 use crate::runs::handler::Handlers;
 use crate::runs::tool_lanes::ToolCalls;
@@ -127,6 +127,17 @@ impl Handle {
     /// How often this replica appended to its log, and how often that was in vain.
     pub fn appends(&self) -> Appends {
         self.0.resources.appends.read()
+    }
+
+    /// How long this replica's appends took.
+    pub fn append_times(&self) -> AppendTimes {
+        self.0.resources.appends.times()
+    }
+
+    /// What the lanes have counted in batches of this replica since it started. The parts of all replicas add up. `None`: it is
+    /// the only one, and the state has all.
+    pub fn own_stats(&self) -> Option<OwnStats> {
+        self.0.resources.is_replica.then(|| self.0.resources.appends.own())
     }
 
     /// The hub that numbers and passes on all events of this engine.

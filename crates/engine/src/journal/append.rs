@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use laneway_store::{Append, ErrorKind, Head, Log, StoreError};
+use tokio::time::Instant;
 
 use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
@@ -34,6 +35,7 @@ impl Engine {
                     if head != self.storage.head {
                         self.storage.head = head;
                         self.resources.appends.kept.add();
+                        self.resources.appends.count(self.scheduler.take_counts());
                         self.note(author_of(head.batch), &batch);
                         if let Some(replica) = &mut self.replica {
                             replica.recent.note(head, requests, &batch);
@@ -76,7 +78,10 @@ impl Engine {
         let append = self.seal(&log, batch)?;
         let mut pauses = REPEAT_AFTER.iter();
         loop {
-            match (self.append(&log, append.clone()).await, pauses.next()) {
+            let begun = Instant::now();
+            let appended = self.append(&log, append.clone()).await;
+            self.resources.appends.took(begun.elapsed());
+            match (appended, pauses.next()) {
                 (Err(error), Some(pause)) if error.kind() == ErrorKind::Unavailable => {
                     tokio::time::sleep(*pause).await;
                 }

@@ -122,6 +122,9 @@ impl Engine {
         let Some(log) = self.storage.journal.log() else { return Ok(Vec::new()) };
         let (head, mut scheduler) = log.restore(self.resources.ids.seed()).await?;
         scheduler.collect_ended();
+        if self.replica.is_some() {
+            scheduler.collect_counts();
+        }
         scheduler.run_as(self.resources.id);
         self.is_watched = true;
         (self.storage.head, self.scheduler) = (head, scheduler);

@@ -117,6 +117,7 @@ impl Engine {
     pub(super) fn rollback(&mut self) {
         let Some(replica) = &self.replica else { return };
         self.scheduler = replica.rollback.scheduler(self.resources.ids.seed());
+        self.scheduler.collect_counts();
         self.scheduler.collect_ended();
         self.scheduler.run_as(self.resources.id);
         if self.closing.is_some() {
@@ -135,6 +136,9 @@ impl Engine {
         }
         self.scheduler.advance_to(stored.at);
         batch.events = stored.events;
+        batch.is_remote = true;
+        // The author counts it.
+        drop(self.scheduler.take_counts());
         self.storage.head = head;
         self.note(author, &batch);
         self.note_dead_letter_payloads(&batch);

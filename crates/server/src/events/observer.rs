@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use crate::app::App;
 use crate::schedules::notes;
+use crate::telemetry::metrics::Metrics;
 use crate::telemetry::otlp::Traces;
 
 /// One log line names at most this many tasks.
@@ -16,6 +17,7 @@ const NAMED_MAX: usize = 20;
 
 pub(crate) struct ServerObserver {
     pub(crate) traces: Traces,
+    pub(crate) metrics: Arc<Metrics>,
     /// Notified when settings change, here or at another replica.
     pub(crate) reconfigured: Arc<Notify>,
     /// Notified when schedules change, here or at another replica.
@@ -45,7 +47,10 @@ impl ServerObserver {
 }
 
 impl Observer for ServerObserver {
-    fn on_event(&self, _at: Timestamp, event: &Event) {
+    fn on_event(&self, _at: Timestamp, event: &Event, is_own: bool) {
+        if is_own {
+            self.metrics.decided(event);
+        }
         match event {
             Event::Configured { .. } | Event::MessagesConfigured { .. } => self.reconfigured.notify_one(),
             Event::Noted { .. } if notes::changes_schedules(event) => self.rescheduled.notify_one(),
@@ -60,6 +65,7 @@ impl Observer for ServerObserver {
     }
 
     fn on_store(&self, update: &Update) {
+        self.metrics.befell_store(update);
         match update {
             Update::StoreAway { reason } => {
                 tracing::warn!(%reason, "the store cannot be used: nothing is granted, and requests fail with STORE_UNAVAILABLE");

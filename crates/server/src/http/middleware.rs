@@ -11,6 +11,7 @@ use std::time::Instant;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use laneway_core::Timestamp;
 use tower::{Layer, Service};
 
 use crate::app::App;
@@ -19,6 +20,7 @@ use crate::http::auth::{admit, is_named_origin};
 use crate::http::error::ErrorLabels;
 use crate::http::router::AccessTable;
 use crate::service::request_options;
+use crate::telemetry::metrics::Metrics;
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Has nginx pass on a stream as it comes.
@@ -88,16 +90,16 @@ where
                     answer.await?.map(|body| sse::revocable(app, body, in_flight))
                 }
             };
-            if let Some(refused) = response.extensions_mut().remove::<ErrorLabels>() {
+            let refused = response.extensions_mut().remove::<ErrorLabels>();
+            finish(response.headers_mut(), traceparent);
+            if let Some(refused) = refused {
+                log.trace(app, &refused, &response);
                 app.count_rejection(refused);
             }
-            finish(response.headers_mut(), traceparent);
             if let Some(origin) = origin {
                 origin.expose(response.headers_mut());
             }
-            if let Some(log) = log {
-                log.write(&response);
-            }
+            log.write(&app.metrics, &response);
             Ok(response)
         })
     }
@@ -156,7 +158,12 @@ impl AllowedOrigin {
     }
 }
 
-/// The log line of a request: its route, never the names in its path or its query.
+/// The trace header of an answer.
+fn traceparent_of(response: &Response) -> Option<&str> {
+    response.headers().get(TRACEPARENT)?.to_str().ok()
+}
+
+/// The log line and the metrics of a request: its route, never the names in its path or its query.
 struct RequestLog {
     method: Method,
     route: Option<MatchedPath>,
@@ -164,18 +171,28 @@ struct RequestLog {
 }
 
 impl RequestLog {
-    /// `None` unless the log takes debug lines.
-    fn of(request: &Request) -> Option<RequestLog> {
-        tracing::enabled!(tracing::Level::DEBUG).then(|| RequestLog {
+    fn of(request: &Request) -> RequestLog {
+        RequestLog {
             method: request.method().clone(),
             route: request.extensions().get::<MatchedPath>().cloned(),
             started: Instant::now(),
-        })
+        }
     }
 
-    fn write(self, response: &Response) {
+    fn trace(&self, app: &App, refused: &ErrorLabels, response: &Response) {
         let path = self.route.as_ref().map_or("unknown", MatchedPath::as_str);
-        let (status, millis) = (response.status().as_u16(), self.started.elapsed().as_millis() as u64);
-        tracing::debug!(method = %self.method, path, status, millis, "answered");
+        let ended = app.now();
+        let started = Timestamp(ended.0.saturating_sub(self.started.elapsed().as_millis() as u64));
+        let traceparent = traceparent_of(response);
+        let (request, error) = ((self.method.as_str(), path), (refused, response.status().as_u16()));
+        app.traces.refused(error, request, traceparent, (started, ended));
+    }
+
+    fn write(self, metrics: &Metrics, response: &Response) {
+        let path = self.route.as_ref().map(MatchedPath::as_str);
+        let (status, took) = (response.status().as_u16(), self.started.elapsed());
+        metrics.answered((&self.method, path), status, took, traceparent_of(response));
+        let path = path.unwrap_or("unknown");
+        tracing::debug!(method = %self.method, path, status, millis = took.as_millis() as u64, "answered");
     }
 }

@@ -36,6 +36,8 @@ pub(crate) async fn accept(listener: TcpListener, app: Arc<App>, router: Router)
         };
         if app.connections.len() < app.config.load().server.connections_max as usize {
             app.connections.spawn(serve(stream, Arc::clone(&app), router.clone()));
+        } else {
+            app.metrics.connections_refused.inc();
         }
     }
 }

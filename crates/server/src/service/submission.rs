@@ -71,6 +71,7 @@ pub(crate) async fn submit_as(app: &App, id: TaskId, submission: Submission) -> 
     let task = task.map_err(|error| refused(id, error))?;
     if !task.joined() {
         app.traces.accepted(task.id());
+        app.traces.note_wait(task.id(), &task.standing(), &app.handle);
     }
     Ok(task)
 }
@@ -106,6 +107,7 @@ pub(super) async fn submit_detached(app: &App, submission: Submission) -> ApiRes
     let submitted = submitted.map_err(|error| refused(id, error))?;
     if !submitted.joined {
         app.traces.accepted(submitted.task);
+        app.traces.note_wait(submitted.task, &submitted.standing, &app.handle);
     }
     Ok(submitted)
 }

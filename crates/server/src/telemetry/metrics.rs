@@ -1,17 +1,26 @@
-//! Metrics for Prometheus. The scheduler counts everything except rejections.
+//! The route of the metrics, and what this server counts itself. The scheduler counts the rest.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, Method, header};
 use axum::response::{IntoResponse, Response};
-use laneway_core::{Histogram, LaneStats};
+use laneway_core::{End, Event, LEASE_LAPSED};
+use laneway_engine::Update;
 use laneway_protocol::Code;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
 
 use crate::app::{App, Shared};
-use crate::http::error::{ApiResult, ErrorLabels};
+use crate::http::error::ErrorLabels;
+use crate::telemetry::exposition::{Exposition, to_classic};
 
 type Counts = BTreeMap<(Arc<str>, Code), u64>;
 
@@ -21,6 +30,10 @@ pub(crate) struct RejectionCounts(Arc<Mutex<Counts>>);
 
 /// The most labels, so that refused callers cannot fill the memory.
 const LABELS_MAX: usize = 10_000;
+/// How long a scrape waits for the state. Without its store, a server shows what it knows by itself.
+const STATE_WITHIN: Duration = Duration::from_millis(500);
+/// The upper bounds of the times that requests take, in seconds. A request may wait in a line.
+const REQUEST_BOUNDS: [f64; 10] = [0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0];
 
 impl RejectionCounts {
     pub(crate) fn count(&self, label: Arc<str>, code: Code) {
@@ -35,143 +48,131 @@ impl RejectionCounts {
     }
 }
 
+/// The labels of an answered request: its method, its route and its status.
+pub(super) type Answered = [(&'static str, String); 3];
+
+/// Requests, with the trace of a recent one in each bucket.
+pub(super) type Requests = HistogramWithExemplars<[(&'static str, String); 1]>;
+
+/// What this server counts since it started.
+pub(crate) struct Metrics {
+    pub(super) requests: Family<Answered, Requests, fn() -> Requests>,
+    /// Connections beyond the bound.
+    pub(crate) connections_refused: Counter,
+    pub(super) store_up: Gauge,
+    pub(super) outages: Counter,
+    pub(super) log_losses: Counter,
+    pub(super) tasks_lost: Counter,
+    pub(super) tasks_restored: Counter,
+    pub(super) leases_lapsed: Counter,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let store_up = Gauge::default();
+        store_up.set(1);
+        Metrics {
+            requests: Family::new_with_constructor(|| Requests::new(REQUEST_BOUNDS.into_iter())),
+            connections_refused: Counter::default(),
+            store_up,
+            outages: Counter::default(),
+            log_losses: Counter::default(),
+            tasks_lost: Counter::default(),
+            tasks_restored: Counter::default(),
+            leases_lapsed: Counter::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// A request was answered, or its stream has begun.
+    pub(crate) fn answered(
+        &self,
+        (method, route): (&Method, Option<&str>),
+        status: u16,
+        took: Duration,
+        traceparent: Option<&str>,
+    ) {
+        // A caller may send any method and path, and each label stays for ever.
+        let method = match method.as_str() {
+            known @ ("GET" | "HEAD" | "POST" | "PATCH" | "PUT" | "DELETE" | "OPTIONS") => known,
+            _ => "other",
+        };
+        let route = route.unwrap_or("unknown");
+        let labels =
+            [("method", method.to_owned()), ("route", route.to_owned()), ("status", status.to_string())];
+        let trace = traceparent.and_then(|text| text.split('-').nth(1));
+        let trace = trace.map(|trace| [("trace_id", trace.to_owned())]);
+        self.requests.get_or_create_owned(&labels).observe(took.as_secs_f64(), trace, None);
+    }
+
+    /// This server decided something.
+    pub(crate) fn decided(&self, event: &Event) {
+        let has_lapsed = match event {
+            Event::Redelivered { .. } | Event::Ended { end: End::Lost, .. } => true,
+            Event::Retrying { error, .. } | Event::Ended { end: End::Failed { error }, .. } => {
+                error.starts_with(LEASE_LAPSED)
+            }
+            _ => false,
+        };
+        if has_lapsed {
+            self.leases_lapsed.inc();
+        }
+    }
+
+    /// Something befell the store.
+    pub(crate) fn befell_store(&self, update: &Update) {
+        match update {
+            Update::StoreAway { .. } => {
+                self.store_up.set(0);
+                self.outages.inc();
+            }
+            Update::StoreBack => {
+                self.store_up.set(1);
+            }
+            Update::LogLost { lost, restored, ends_restored, .. } => {
+                self.log_losses.inc();
+                self.tasks_lost.inc_by(lost.len() as u64);
+                self.tasks_restored.inc_by((restored.len() + ends_restored.len()) as u64);
+            }
+            _ => {}
+        }
+    }
+}
+
 impl App {
     /// Counts an error under the label of its lane.
     pub(crate) fn count_rejection(&self, error: ErrorLabels) {
         self.rejections.count(error.label.unwrap_or_default(), error.code);
     }
+
+    /// All metrics of this moment in the text form of OpenMetrics.
+    pub(crate) async fn open_metrics(self: &Arc<App>) -> Result<String, fmt::Error> {
+        let exposition = Exposition::read(self, STATE_WITHIN).await;
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(exposition));
+        let mut text = String::new();
+        encode_registry(&mut text, &registry)?;
+        encode_eof(&mut text)?;
+        Ok(text)
+    }
 }
 
-/// The numbers of the lanes with one label.
-#[derive(Default)]
-struct LabelNumbers {
-    running: u64,
-    waiting: u64,
-    limit: Option<u32>,
-    oldest_ms: u64,
-}
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Metrics for Prometheus.
+/// Metrics for Prometheus: in the form of OpenMetrics for a scraper that accepts it, else in the older text form.
 #[utoipa::path(
     get, path = "/metrics", tag = "around",
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
-pub(crate) async fn metrics(State(app): Shared) -> ApiResult<Response> {
-    let tool_calls = app.handle.tool_calls();
-    let look = move |lanes: &laneway_core::Scheduler| {
-        let mut now: BTreeMap<String, LabelNumbers> = BTreeMap::new();
-        for view in lanes.lanes().into_iter().filter(|view| tool_calls.counts(view.label)) {
-            let entry = now.entry(view.label.to_owned()).or_default();
-            entry.running += u64::from(view.running);
-            entry.waiting += u64::from(view.waiting);
-            entry.limit = view.settings.max_concurrency;
-            let oldest = lanes.oldest_waiting(&view.name).map_or(0, |at| lanes.now().since(at).0);
-            entry.oldest_ms = entry.oldest_ms.max(oldest);
-        }
-        let mut sums: BTreeMap<String, LaneStats> = BTreeMap::new();
-        for (label, stats) in lanes.stats().filter(|(label, _)| tool_calls.counts(label)) {
-            sums.entry(label.to_owned()).or_default().add(stats);
-        }
-        (now, sums)
-    };
-    let (now, stats) = app.handle.read(look).await?;
-    let body = render(&now, &stats, &app.rejections.all());
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], body).into_response())
-}
-
-struct Exposition(String);
-
-impl Exposition {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+pub(crate) async fn metrics(State(app): Shared, headers: HeaderMap) -> Response {
+    // Writing to a string cannot fail.
+    let text = app.open_metrics().await.unwrap_or_default();
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains("application/openmetrics-text")) {
+        ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response()
+    } else {
+        ([(header::CONTENT_TYPE, CLASSIC)], to_classic(&text)).into_response()
     }
-
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a string cannot fail.
-        let _infallible = self.0.write_fmt(line);
-    }
-}
-
-fn render(
-    now: &BTreeMap<String, LabelNumbers>,
-    stats: &BTreeMap<String, LaneStats>,
-    refusals: &BTreeMap<(Arc<str>, Code), u64>,
-) -> String {
-    let mut text = Exposition(String::new());
-    text.family("laneway_tasks_total", "counter", "Tasks that ended, by lane and outcome.");
-    for (label, stats) in stats {
-        let lane = escape(label);
-        let outcomes = [
-            ("completed", stats.completed),
-            ("failed", stats.failed),
-            ("cancelled", stats.cancelled),
-            ("timed_out_waiting", stats.timed_out_waiting),
-            ("lost", stats.lost),
-        ];
-        for (outcome, count) in outcomes {
-            text.line(format_args!("laneway_tasks_total{{lane=\"{lane}\",outcome=\"{outcome}\"}} {count}\n"));
-        }
-    }
-    gauge(&mut text, now, "laneway_running", "Slots taken.", |now| Some(now.running as f64));
-    gauge(&mut text, now, "laneway_waiting", "Tasks waiting.", |now| Some(now.waiting as f64));
-    gauge(&mut text, now, "laneway_limit", "Slots of each lane.", |now| now.limit.map(f64::from));
-    let oldest = |now: &LabelNumbers| Some(now.oldest_ms as f64 / 1000.0);
-    gauge(&mut text, now, "laneway_oldest_waiting_seconds", "How long the first in line has waited.", oldest);
-    text.family("laneway_rejected_total", "counter", "Requests that were refused, by lane and code.");
-    let mut stale = 0;
-    for ((label, code), count) in refusals {
-        let (lane, code_text) = (escape(label), code.as_str());
-        text.line(format_args!("laneway_rejected_total{{lane=\"{lane}\",code=\"{code_text}\"}} {count}\n"));
-        if *code == Code::StaleLease {
-            stale += count;
-        }
-    }
-    text.family("laneway_stale_total", "counter", "Reports of attempts that had lost their lease.");
-    text.line(format_args!("laneway_stale_total {stale}\n"));
-    histogram(&mut text, stats, "laneway_wait_seconds", "From joining the line to each start.", |stats| {
-        &stats.wait
-    });
-    histogram(&mut text, stats, "laneway_run_seconds", "How long attempts took.", |stats| &stats.run);
-    text.0
-}
-
-fn gauge(
-    text: &mut Exposition,
-    now: &BTreeMap<String, LabelNumbers>,
-    name: &str,
-    help: &str,
-    value: impl Fn(&LabelNumbers) -> Option<f64>,
-) {
-    text.family(name, "gauge", help);
-    for (label, now) in now {
-        if let Some(value) = value(now) {
-            text.line(format_args!("{name}{{lane=\"{}\"}} {value}\n", escape(label)));
-        }
-    }
-}
-
-fn histogram(
-    text: &mut Exposition,
-    stats: &BTreeMap<String, LaneStats>,
-    name: &str,
-    help: &str,
-    of: impl Fn(&LaneStats) -> &Histogram,
-) {
-    text.family(name, "histogram", help);
-    for (label, stats) in stats {
-        let (lane, histogram) = (escape(label), of(stats));
-        for (bound, below) in histogram.below_powers() {
-            let bound = bound.0 as f64 / 1000.0;
-            text.line(format_args!("{name}_bucket{{lane=\"{lane}\",le=\"{bound}\"}} {below}\n"));
-        }
-        let samples = histogram.samples();
-        text.line(format_args!("{name}_bucket{{lane=\"{lane}\",le=\"+Inf\"}} {samples}\n"));
-        let sum = histogram.sum().0 as f64 / 1000.0;
-        text.line(format_args!("{name}_sum{{lane=\"{lane}\"}} {sum}\n"));
-        text.line(format_args!("{name}_count{{lane=\"{lane}\"}} {samples}\n"));
-    }
-}
-
-fn escape(label: &str) -> String {
-    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -7,18 +7,22 @@
 //! Bounds: [`ENDED_MAX`] ended tasks may wait, a replica of a shared log knows [`OWN_MAX`] live tasks as its own, and the
 //! spans of [`TOGETHER_MAX`] tasks go out together. The log counts the tasks beyond these bounds, which are not traced.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use laneway_core::TaskId;
-use laneway_engine::{Handle, TaskRecord};
+use laneway_core::{Blocker, Explanation, LaneName, TaskId, TaskStatus, Timestamp};
+use laneway_engine::{Handle, Standing};
+use laneway_protocol::Code;
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::ServerError;
-use crate::telemetry::otlp_spans::{request, spans};
+use crate::http::error::ErrorLabels;
+use crate::telemetry::collector::{Collector, TRIES};
+use crate::telemetry::otlp_spans::{Ended, Refused, refusal, request, spans};
 
 /// The most ended tasks that wait for their export.
 const ENDED_MAX: usize = 8192;
@@ -26,13 +30,12 @@ const ENDED_MAX: usize = 8192;
 const OWN_MAX: usize = 200_000;
 /// The most tasks per request.
 const TOGETHER_MAX: usize = 512;
+/// The most refused requests that wait for the next export. A flood of them leaves only the first.
+const REFUSED_MAX: usize = 512;
+/// The longest name of a model.
+const MODEL_BYTES_MAX: usize = 256;
 /// How long ended tasks wait for others, once or twice.
 const GATHER: Duration = Duration::from_millis(500);
-/// The timeout of a request to the collector.
-const TIMEOUT: Duration = Duration::from_secs(10);
-/// The tries of a request, and the pause before the second one.
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// The way to the collector, if one is configured. Clones share it.
 #[derive(Clone, Default)]
@@ -42,45 +45,35 @@ struct Inner {
     ended: mpsc::Sender<TaskId>,
     /// The live tasks that this replica accepted, where others export their own; `None` without others.
     own: Option<Mutex<HashSet<TaskId>>>,
-    /// Ended tasks beyond the bound.
+    /// The lanes that tasks waited for, at most [`ENDED_MAX`].
+    waited: Mutex<HashMap<TaskId, LaneName>>,
+    /// The spans of refused requests.
+    refused: Mutex<Vec<Value>>,
+    /// Ended tasks beyond the bound that the log has not counted yet.
     dropped: AtomicU64,
+    /// All ended tasks that are in no trace.
+    dropped_ever: AtomicU64,
 }
 
 /// Sends the traces.
 pub(crate) struct Exporter {
     traces: Arc<Inner>,
     ended: mpsc::Receiver<TaskId>,
-    client: reqwest::Client,
-    url: String,
+    collector: Collector,
     handle: Handle,
 }
 
-/// The collector's address: of the configuration, else of the environment.
-pub(crate) fn endpoint(configured: Option<&str>, variable: Option<String>) -> Option<String> {
-    let given = configured.map(str::to_owned).or(variable);
-    given.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
-}
-
 impl Traces {
-    /// Traces to the collector at this address, and their exporter.
-    pub(crate) fn to(
-        endpoint: &str,
-        handle: Handle,
-        is_shared: bool,
-    ) -> Result<(Traces, Exporter), ServerError> {
-        let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
-        let parsed: Result<axum::http::Uri, _> = url.parse();
-        if !parsed.is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
-        {
-            return Err(ServerError::TracesAddress(endpoint.to_owned()));
-        }
-        let client = reqwest::Client::builder().timeout(TIMEOUT).build()?;
+    /// Traces to this collector, and their exporter.
+    pub(crate) fn to(collector: Collector, handle: Handle, is_shared: bool) -> (Traces, Exporter) {
         let (sender, ended) = mpsc::channel(ENDED_MAX);
         let own = is_shared.then(Mutex::default);
-        let inner = Inner { ended: sender, own, dropped: AtomicU64::new(0) };
+        let (dropped, dropped_ever) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (waited, refused) = (Mutex::default(), Mutex::default());
+        let inner = Inner { ended: sender, own, waited, refused, dropped, dropped_ever };
         let traces = Arc::new(inner);
-        let exporter = Exporter { traces: Arc::clone(&traces), ended, client, url, handle };
-        Ok((Traces(Some(traces)), exporter))
+        let exporter = Exporter { traces: Arc::clone(&traces), ended, collector, handle };
+        (Traces(Some(traces)), exporter)
     }
 
     /// A task was accepted here.
@@ -92,15 +85,87 @@ impl Traces {
         }
     }
 
+    /// Notes which lane a new task waits for, if it waits.
+    pub(crate) fn note_wait(&self, task: TaskId, standing: &Standing, handle: &Handle) {
+        let (Some(inner), Some(TaskStatus::Queued)) = (self.0.clone(), standing.status) else { return };
+        let handle = handle.clone();
+        tokio::spawn(async move {
+            let explained = handle.read(move |lanes| lanes.explain(task)).await;
+            let Some(lane) = explained.ok().flatten().and_then(blocking_lane) else { return };
+            let mut waited = inner.waited.lock().unwrap_or_else(PoisonError::into_inner);
+            if waited.len() >= ENDED_MAX {
+                waited.clear();
+            }
+            waited.insert(task, lane);
+        });
+    }
+
+    /// A request was refused, for want of room or because the server takes no work.
+    pub(crate) fn refused(
+        &self,
+        (error, status): (&ErrorLabels, u16),
+        request: (&str, &str),
+        traceparent: Option<&str>,
+        times: (Timestamp, Timestamp),
+    ) {
+        let Some(inner) = &self.0 else { return };
+        let mut kept = inner.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_of_work(error.code) || kept.len() >= REFUSED_MAX {
+            return;
+        }
+        let mut random = [0; 24];
+        // Without randomness, spans share an id.
+        getrandom::fill(&mut random).unwrap_or_default();
+        let (span, trace) = random.split_at(8);
+        let number =
+            |bytes: &[u8]| bytes.iter().fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
+        let ids = (number(span) as u64, number(trace));
+        let (code, lane) = (error.code.as_str(), error.label.as_deref());
+        kept.extend(refusal(&Refused { code, lane, request, status, traceparent, times, ids }));
+    }
+
+    /// How many ended tasks are in no trace because the collector was slow or away.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.0.as_ref().map_or(0, |inner| inner.dropped_ever.load(Ordering::Relaxed))
+    }
+
     /// A task has ended.
     pub(crate) fn ended(&self, task: TaskId) {
         if let Some(inner) = &self.0
             && inner.ended.try_send(task).is_err()
         {
             inner.dropped.fetch_add(1, Ordering::Relaxed);
+            inner.dropped_ever.fetch_add(1, Ordering::Relaxed);
             inner.take_own(task);
         }
     }
+}
+
+/// Whether a refusal is about work that might have been accepted at another moment.
+fn is_of_work(code: Code) -> bool {
+    matches!(
+        code,
+        Code::AtCapacity
+            | Code::RateLimited
+            | Code::SessionBusy
+            | Code::WouldDeadlock
+            | Code::ChainTooDeep
+            | Code::DeadlineUnmeetable
+            | Code::Draining
+            | Code::StoreUnavailable
+    )
+}
+
+/// The first lane that holds a task up.
+fn blocking_lane(explained: Explanation) -> Option<LaneName> {
+    explained.blockers.into_iter().find_map(|blocker| match blocker {
+        Blocker::Paused { lane }
+        | Blocker::RateLimited { lane, .. }
+        | Blocker::SessionBusy { lane, .. }
+        | Blocker::LaneFull { lane, .. }
+        | Blocker::Reserved { lane, .. } => Some(lane),
+        _ => None,
+    })
 }
 
 impl Inner {
@@ -112,6 +177,16 @@ impl Inner {
     fn take_own(&self, task: TaskId) -> bool {
         self.own().is_none_or(|mut own| own.remove(&task))
     }
+}
+
+/// The model that a turn's payload names.
+fn model_of(payload: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Asked {
+        model: Option<String>,
+    }
+    let asked: Asked = serde_json::from_slice(payload).ok()?;
+    asked.model.filter(|model| model.len() <= MODEL_BYTES_MAX)
 }
 
 impl Exporter {
@@ -146,66 +221,32 @@ impl Exporter {
         self.send(ready, 1).await;
     }
 
-    async fn add(&self, task: TaskId, fresh: &mut Vec<(TaskId, TaskRecord)>) {
+    async fn add(&self, task: TaskId, fresh: &mut Vec<(TaskId, Ended)>) {
         if let Ok(Some(mut record)) = self.handle.record(task).await {
+            let model = record.payload.as_deref().and_then(model_of);
             (record.payload, record.result) = (None, None);
-            fresh.push((task, record));
+            fresh.push((task, Ended { record, model, waited_for: None }));
         }
     }
 
-    /// The spans of tasks in the traces that their callers named.
-    fn spans(&self, ready: &[(TaskId, TaskRecord)]) -> Vec<serde_json::Value> {
-        let own = ready.iter().filter(|(task, _)| self.traces.take_own(*task));
-        own.flat_map(|(_, record)| spans(record)).collect()
-    }
-
-    async fn send(&self, ready: Vec<(TaskId, TaskRecord)>, tries: u32) {
+    async fn send(&self, mut ready: Vec<(TaskId, Ended)>, tries: u32) {
         let dropped = self.traces.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             tracing::warn!(tasks = dropped, "the collector is slow: these tasks are in no trace");
         }
-        let spans = self.spans(&ready);
+        ready.retain(|(task, _)| self.traces.take_own(*task));
+        {
+            let mut waited = self.traces.waited.lock().unwrap_or_else(PoisonError::into_inner);
+            ready.iter_mut().for_each(|(task, ended)| ended.waited_for = waited.remove(task));
+        }
+        // In the traces that their callers named.
+        let mut spans: Vec<_> = ready.iter().flat_map(|(_, ended)| spans(ended)).collect();
+        spans.append(&mut self.traces.refused.lock().unwrap_or_else(PoisonError::into_inner));
         if spans.is_empty() {
             return;
         }
-        let body = request(spans).to_string();
-        let mut pause = PAUSE;
-        for attempt in 1..=tries {
-            let problem = match self.post(body.clone()).await {
-                Ok(status) if (200..300).contains(&status) => return,
-                Ok(status @ (429 | 502 | 503 | 504)) => format!("it answered {status}"),
-                Ok(status) => {
-                    tracing::warn!(status, "the collector refuses traces; they are dropped");
-                    return;
-                }
-                Err(error) => error.to_string(),
-            };
-            if attempt == tries {
-                tracing::warn!(problem, "the collector cannot be reached; traces are dropped");
-                return;
-            }
-            tokio::time::sleep(pause).await;
-            pause *= 2;
+        if !self.collector.send("traces", &request(spans, self.collector.resource()), tries).await {
+            self.traces.dropped_ever.fetch_add(ready.len() as u64, Ordering::Relaxed);
         }
-    }
-
-    async fn post(&self, body: String) -> Result<u16, reqwest::Error> {
-        let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
-        // The address may hold a password, and is in the error's text.
-        let answer = request.send().await.map_err(reqwest::Error::without_url)?;
-        Ok(answer.status().as_u16())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_configuration_stands_above_the_environment() {
-        let variable = || Some("http://b:4318".to_owned());
-        assert_eq!(endpoint(Some("http://a:4318"), variable()).as_deref(), Some("http://a:4318"));
-        assert_eq!(endpoint(None, variable()).as_deref(), Some("http://b:4318"));
-        assert_eq!(endpoint(None, Some(" ".to_owned())), None);
     }
 }

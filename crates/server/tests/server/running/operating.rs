@@ -250,8 +250,8 @@ async fn metrics_count_by_lane_and_a_trace_goes_through() {
         "laneway_run_seconds_count{lane=\"agent:coder\"} 1",
         "laneway_stale_total 0",
         "# TYPE laneway_run_seconds histogram",
-        "laneway_wait_seconds_bucket{lane=\"agent:coder\",le=\"4194.304\"} 1",
-        "laneway_wait_seconds_bucket{lane=\"agent:coder\",le=\"+Inf\"} 1",
+        "laneway_wait_seconds_bucket{le=\"4194.304\",lane=\"agent:coder\"} 1",
+        "laneway_wait_seconds_bucket{le=\"+Inf\",lane=\"agent:coder\"} 1",
     ] {
         assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
     }

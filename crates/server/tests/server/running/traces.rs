@@ -17,11 +17,18 @@ use crate::common::{Gate, PATIENCE, serve};
 struct Collector {
     url: String,
     spans: mpsc::UnboundedReceiver<Value>,
+    metrics: mpsc::UnboundedReceiver<Value>,
 }
 
 struct Taking {
     refusals: AtomicUsize,
     spans: mpsc::UnboundedSender<Value>,
+    metrics: mpsc::UnboundedSender<Value>,
+}
+
+async fn take_metrics(State(taking): State<Arc<Taking>>, Json(request): Json<Value>) -> Json<Value> {
+    drop(taking.metrics.send(request));
+    Json(json!({}))
 }
 
 async fn take(State(taking): State<Arc<Taking>>, Json(request): Json<Value>) -> (StatusCode, Json<Value>) {
@@ -43,12 +50,15 @@ async fn take(State(taking): State<Arc<Taking>>, Json(request): Json<Value>) -> 
 impl Collector {
     async fn open(refusals: usize) -> Collector {
         let (sender, spans) = mpsc::unbounded_channel();
-        let taking = Arc::new(Taking { refusals: AtomicUsize::new(refusals), spans: sender });
-        let router = axum::Router::new().route("/v1/traces", post(take)).with_state(taking);
+        let (of_metrics, metrics) = mpsc::unbounded_channel();
+        let refusals = AtomicUsize::new(refusals);
+        let taking = Arc::new(Taking { refusals, spans: sender, metrics: of_metrics });
+        let router = axum::Router::new().route("/v1/traces", post(take));
+        let router = router.route("/v1/metrics", post(take_metrics)).with_state(taking);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Collector { url, spans }
+        Collector { url, spans, metrics }
     }
 
     async fn span(&mut self) -> Value {
@@ -72,7 +82,8 @@ async fn a_task_is_a_span_of_its_callers_trace_with_its_wait_and_run_inside() {
     let traceparent = format!("00-{trace}-{caller}-01");
     let headers = [("traceparent", traceparent.as_str()), ("prefer", "respond-async")];
     let path = "/api/agents/coder/chat";
-    let asked = server.send_with("POST", path, json!({"message": "my secret"}), &headers).await.json();
+    let asked = json!({"message": "my secret", "session": "ann", "model": "small-1"});
+    let asked = server.send_with("POST", path, asked, &headers).await.json();
     assert_eq!(gate.arrival().await["traceparent"], traceparent);
     gate.let_go(1);
     let (task, wait, run) = (collector.span().await, collector.span().await, collector.span().await);
@@ -93,6 +104,17 @@ async fn a_task_is_a_span_of_its_callers_trace_with_its_wait_and_run_inside() {
         (&task["startTimeUnixNano"], &run["startTimeUnixNano"])
     );
     assert_eq!(run["endTimeUnixNano"], task["endTimeUnixNano"]);
+    for (key, value) in [
+        ("messaging.system", "laneway"),
+        ("messaging.destination.name", "agent:coder"),
+        ("gen_ai.operation.name", "invoke_agent"),
+        ("gen_ai.agent.name", "coder"),
+        ("gen_ai.conversation.id", "ann"),
+        ("gen_ai.request.model", "small-1"),
+    ] {
+        assert_eq!(attribute(&task, key)["stringValue"], value);
+    }
+    assert_eq!(attribute(&run, "gen_ai.agent.name")["stringValue"], "coder");
     assert!(![&task, &wait, &run].iter().any(|span| span.to_string().contains("secret")));
 }
 
@@ -125,4 +147,80 @@ async fn a_wrong_collector_address_is_an_error() {
         error.to_string().contains("server.otlp") && error.to_string().contains("http://127.0.0.1:4318"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_wait_names_its_lane_and_a_refusal_is_a_span_of_its_caller() {
+    let mut collector = Collector::open(0).await;
+    let gate = Gate::open().await;
+    let agent = format!("agent \"coder\" {{\nurl = \"{}\"\nmax_queued = 1\n}}", gate.url);
+    let server = serve(&format!("server {{ otlp = \"{}\" }}\n{agent}", collector.url)).await;
+    let trace = |number: u8| format!("00-{number:032x}-00f067aa0ba902b7-01");
+    let mut statuses = Vec::new();
+    for number in 1..=3 {
+        let headers = [("traceparent", &*trace(number)), ("prefer", "respond-async")];
+        let body = json!({"message": "x"});
+        statuses.push(server.send_with("POST", "/api/agents/coder/chat", body, &headers).await.status);
+    }
+    assert_eq!(statuses, [202, 202, 429]);
+    gate.arrival().await;
+    // Both turns end, and the second one has waited for the first.
+    gate.let_go(2);
+    let (mut waits, mut refused) = (Vec::new(), None);
+    while waits.len() < 2 || refused.is_none() {
+        let span = collector.span().await;
+        match span["name"].as_str().unwrap() {
+            "waiting" => waits.push(span),
+            "refused" => refused = Some(span),
+            _ => {}
+        }
+    }
+    let waited_for = |number: u8| {
+        let wait = waits.iter().find(|wait| wait["traceId"] == format!("{number:032x}")).unwrap();
+        wait["attributes"].as_array().unwrap().iter().find(|one| one["key"] == "laneway.waited_for")
+    };
+    assert_eq!(waited_for(1), None);
+    assert_eq!(waited_for(2).unwrap()["value"]["stringValue"], "agent:coder");
+    let refused = refused.unwrap();
+    assert_eq!((&refused["traceId"], &refused["status"]["code"]), (&json!(format!("{:032x}", 3)), &json!(2)));
+    for (key, value) in [
+        ("error.type", "AT_CAPACITY"),
+        ("laneway.lane", "agent:coder"),
+        ("http.route", "/api/agents/{agent}/chat"),
+        ("http.request.method", "POST"),
+    ] {
+        assert_eq!(attribute(&refused, key)["stringValue"], value);
+    }
+    assert_eq!(attribute(&refused, "http.response.status_code")["intValue"], "429");
+}
+
+#[tokio::test]
+async fn the_metrics_of_a_scrape_go_to_the_collector_as_well() {
+    let mut collector = Collector::open(0).await;
+    let mut server = serve(&format!("server {{ otlp = \"{}\" }}", collector.url)).await;
+    assert_eq!(server.post("/api/agents/echo/chat", json!({"message": "x"})).await.status, 200);
+    let scraped = server.get("/metrics").await.text;
+    let families = scraped.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let families: Vec<&str> = families.collect();
+    // The last metrics leave at the end.
+    server.stop();
+    server.stopped().await;
+    let request =
+        tokio::time::timeout(PATIENCE, collector.metrics.recv()).await.expect("nothing came").unwrap();
+    let of_resource = &request["resourceMetrics"][0];
+    assert_eq!(of_resource["resource"]["attributes"][0]["value"]["stringValue"], "laneway");
+    let metrics = of_resource["scopeMetrics"][0]["metrics"].as_array().unwrap();
+    let names: Vec<&str> = metrics.iter().map(|metric| metric["name"].as_str().unwrap()).collect();
+    for name in &names {
+        let is_scraped = |family: &&str| {
+            family.strip_prefix(name).is_some_and(|rest| ["", "_total", "_info"].contains(&rest))
+        };
+        assert!(families.iter().any(is_scraped), "{name}");
+    }
+    let requests = metrics.iter().find(|metric| metric["name"] == "laneway_http_request_seconds").unwrap();
+    let points = requests["histogram"]["dataPoints"].as_array().unwrap();
+    assert!(
+        points.iter().any(|point| point["attributes"].to_string().contains("/chat") && point["count"] == "1")
+    );
+    assert!(names.contains(&"process_cpu_seconds") && names.contains(&"laneway_store_up"), "{names:?}");
 }

@@ -29,6 +29,24 @@ async fn global_lane(app: &App) -> ApiResult<(u32, u32, Option<u32>)> {
     numbers(app, LaneName::global()).await
 }
 
+impl App {
+    /// Whether the server takes work, in one word: `ready` if it does.
+    pub(crate) async fn readiness(&self) -> &'static str {
+        if self.draining.is_given() {
+            return "draining";
+        }
+        match global_lane(self).await {
+            Ok((running, _, Some(limit)))
+                if running >= limit && !self.config.load().server.ready_when_full =>
+            {
+                "full"
+            }
+            Ok(_) => "ready",
+            Err(_) => "store_unavailable",
+        }
+    }
+}
+
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
@@ -78,19 +96,7 @@ pub(crate) async fn health(State(app): Shared) -> ApiJson<Health> {
     responses((status = 200, body = Readiness), (status = 503, body = Readiness))
 )]
 pub(crate) async fn readiness(State(app): Shared) -> Response {
-    let status = if app.draining.is_given() {
-        "draining"
-    } else {
-        match global_lane(&app).await {
-            Ok((running, _, Some(limit)))
-                if running >= limit && !app.config.load().server.ready_when_full =>
-            {
-                "full"
-            }
-            Ok(_) => "ready",
-            Err(_) => "store_unavailable",
-        }
-    };
+    let status = app.readiness().await;
     let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (code, Json(Readiness { status: status.to_owned(), store_warning: app.store_warning() })).into_response()
 }
