@@ -1,7 +1,7 @@
 //! Everything that must pass before a change lands.
 
 use crate::chore::{ensure_backends, program_is_built, root, run};
-use crate::{api, crash, dashboard, mcp, sdk, tidy};
+use crate::{api, crash, dashboard, mcp, packaging, sdk, tidy};
 
 /// Every test, the samples in the documentation included.
 pub(crate) fn test() -> Result<(), String> {
@@ -12,6 +12,7 @@ pub(crate) fn test() -> Result<(), String> {
     crash::crash(&["power", "--points", "10"])?;
     dashboard::test()?;
     sdk::test()?;
+    packaging::test()?;
     mcp::test()
 }
 

@@ -11,6 +11,7 @@ mod dashboard;
 mod fuzz;
 mod mcp;
 mod mutants;
+mod packaging;
 mod sdk;
 mod sim;
 mod tidy;
@@ -23,7 +24,7 @@ cargo xtask <chore>
 
 Before a change lands
   check             tidy, format, lints, tests, documentation: everything that must pass
-  test [dashboard|sdk]  every test, or only those of the dashboard or the SDKs
+  test [dashboard|sdk|packaging]  every test, or only those of one part
   tidy              words, sentences, folders, links and names
   api               checks a running server against its OpenAPI document
   mcp               tests the server with the official MCP clients in Python and TypeScript
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         ["test"] => check::test(),
         ["test", "dashboard"] => dashboard::test(),
         ["test", "sdk"] => sdk::test(),
+        ["test", "packaging"] => packaging::test(),
         ["tidy"] => tidy::tidy(&chore::root()),
         ["api"] => api::check(),
         ["mcp"] => mcp::test(),

@@ -50,6 +50,41 @@ fn contents(dir: &Path, url: &str) -> Vec<String> {
     contents
 }
 
+/// Leaves waiting, failed, ended and later tasks, a conversation and a pause.
+fn fill(dir: &Path, url: &str) {
+    for payload in ["{\"frame\": 1}", "{\"frame\": 2}"] {
+        done(dir, url, &["submit", "render", payload, "--lane", "gpu"]);
+    }
+    done(dir, url, &["lanes", "pause", "gpu"]);
+    done(dir, url, &["submit", "shout", "\"hello\"", "--wait"]);
+    let (_, code) = run(dir, url, &["submit", "broken", "\"for ever\"", "--wait"]);
+    assert_eq!(code, Some(1));
+    done(dir, url, &["sessions", "send", "ann", "Begin", "--agent", "slow"]);
+    done(dir, url, &["sessions", "send", "ann", "And another thing", "--agent", "slow"]);
+    done(dir, url, &["submit", "later", "--run-after", "9d"]);
+}
+
+/// The drill of the guide: a Redis is lost with all its data, and a backup brings everything back.
+#[test]
+fn a_queue_whose_store_is_gone_comes_back_from_its_backup() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let mut redis = Redis::start();
+    std::fs::write(dir.join("laneway.hcl"), format!("store = \"{}\"\n{CONFIG}", redis.url())).unwrap();
+    let before = {
+        let served = serve(dir, "127.0.0.1:0");
+        fill(dir, &served.url);
+        contents(dir, &served.url)
+    };
+    done(dir, "", &["export", "backup-1"]);
+    redis.restart_empty();
+    done(dir, "", &["import", "backup-1"]);
+    let served = serve(dir, "127.0.0.1:0");
+    assert_eq!(contents(dir, &served.url), before);
+    done(dir, &served.url, &["lanes", "resume", "gpu"]);
+    done(dir, &served.url, &["submit", "shout", "\"again\"", "--wait"]);
+}
+
 #[test]
 fn the_content_of_a_store_is_the_same_after_moves_between_all_stores() {
     let dir = tempfile::tempdir().unwrap();
@@ -58,16 +93,7 @@ fn the_content_of_a_store_is_the_same_after_moves_between_all_stores() {
     let before = {
         let served = serve(dir, "127.0.0.1:0");
         let url = served.url.as_str();
-        for payload in ["{\"frame\": 1}", "{\"frame\": 2}"] {
-            done(dir, url, &["submit", "render", payload, "--lane", "gpu"]);
-        }
-        done(dir, url, &["lanes", "pause", "gpu"]);
-        done(dir, url, &["submit", "shout", "\"hello\"", "--wait"]);
-        let (_, code) = run(dir, url, &["submit", "broken", "\"for ever\"", "--wait"]);
-        assert_eq!(code, Some(1));
-        done(dir, url, &["sessions", "send", "ann", "Begin", "--agent", "slow"]);
-        done(dir, url, &["sessions", "send", "ann", "And another thing", "--agent", "slow"]);
-        done(dir, url, &["submit", "later", "--run-after", "9d"]);
+        fill(dir, url);
         let (used, code) = run(dir, url, &["export", "copy"]);
         assert_eq!(code, Some(1));
         assert!(used.contains("laneway-data") && used.contains("in use"), "{used}");

@@ -163,6 +163,8 @@ impl Collector {
             value.set_sensitive(true);
             map.insert(name, value);
         }
+        // It may be installed already.
+        drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder().build()?;
         Ok(Collector { client, url, headers: map, timeout, resource })
     }
@@ -252,7 +254,8 @@ mod tests {
         let collectors = read(None, &set).unwrap();
         let (traces, metrics) = (collectors.traces.unwrap(), collectors.metrics.unwrap());
         assert_eq!((traces.headers.len(), traces.headers["x-key"].to_str().unwrap()), (1, "traces"));
-        assert_eq!((metrics.headers["x-key"].to_str().unwrap(), &metrics.headers["x-more"]), ("all", &"a b"));
+        let of_metrics = ["x-key", "x-more"].map(|name| metrics.headers[name].to_str().unwrap());
+        assert_eq!(of_metrics, ["all", "a b"]);
         let attributes = traces.resource["attributes"].as_array().unwrap();
         let value = |key: &str| {
             attributes.iter().find(|one| one["key"] == key).map(|one| &one["value"]["stringValue"])

@@ -1,0 +1,4 @@
+lane "main" { max_concurrency = 8 }
+
+agent "echo" { echo = true }
+agent "builder" { external = true }
