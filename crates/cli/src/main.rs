@@ -94,6 +94,7 @@ fn run(command: Command) -> Result<(), CliError> {
         Command::Simulate(verb) => whatif::simulate(&verb),
         Command::Doctor(verb) => block_on(doctor::run(verb)),
         Command::Config(ConfigCommand::Check(checked)) => operate::check_config(&checked.place, checked.all),
+        Command::Config(ConfigCommand::Drift(asking)) => block_on(operate::config_drift(&asking)),
         Command::Completions(verb) => manual::completions(&verb),
         Command::Man(verb) => manual::man(&verb),
     }

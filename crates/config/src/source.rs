@@ -18,6 +18,11 @@ pub enum ValueSource {
     },
     /// A variable of the environment or an option of the command line, by its name.
     Environment(Arc<str>),
+    /// A caller changed the value while the server runs.
+    Api {
+        /// What the configuration says, after its source: `laneway.hcl:3 says 4`.
+        configured: Arc<str>,
+    },
 }
 
 impl fmt::Display for ValueSource {
@@ -27,6 +32,7 @@ impl fmt::Display for ValueSource {
             ValueSource::File { path, line: Some(line) } => write!(f, "{path}:{line}"),
             ValueSource::File { path, line: None } => write!(f, "{path}"),
             ValueSource::Environment(variable) => write!(f, "{variable}"),
+            ValueSource::Api { .. } => write!(f, "api"),
         }
     }
 }

@@ -34,6 +34,7 @@ mod step;
 pub use api::backoff::Backoff;
 pub use api::command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};
 pub use api::event::{AlertLevel, CancelReason, DeadLetterRemoval, End, Event, LaneChange, StopReason};
+pub use api::held_settings::{HeldSettings, SettingsChange};
 pub use api::ids::{BlobId, Fence, TaskId};
 pub use api::lane_settings::{
     Ageing, Block, Boost, BoostStrategy, COUNT_MAX, Handler, LEVEL_MAX, LaneSettings, Order, PRIORITY_MAX,

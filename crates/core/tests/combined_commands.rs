@@ -7,7 +7,7 @@ use std::sync::Arc;
 use laneway_core::{
     Agent, Block, Command, Event, Fence, Handler, Incoming, LaneName, LaneSettings, MessageEnd, MessageId,
     MessageStatus, Millis, Mode, Name, Outcome, Pattern, QueueOverrides, Rejection, Reply, Scheduler,
-    SessionCommand, Switch, TaskId, TaskSpec, Timestamp,
+    SessionCommand, SettingsChange, Switch, TaskId, TaskSpec, Timestamp,
 };
 
 fn step(lanes: &mut Scheduler, now: u64, command: Command) -> Result<(Reply, Vec<Event>), Rejection> {
@@ -19,7 +19,7 @@ fn step(lanes: &mut Scheduler, now: u64, command: Command) -> Result<(Reply, Vec
 
 fn change_settings(lanes: &str, settings: &[(&str, &str)]) -> Command {
     let settings = settings.iter().map(|(key, value)| (Arc::from(*key), Arc::from(*value))).collect();
-    Command::ChangeSettings { lanes: Pattern::new(lanes).unwrap(), settings }
+    Command::ChangeSettings(Box::new(SettingsChange::of(Pattern::new(lanes).unwrap(), settings)))
 }
 
 #[test]

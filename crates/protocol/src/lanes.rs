@@ -166,4 +166,7 @@ pub struct ConfigValue {
     pub value: String,
     /// The origin: a file and line, a variable, `api`, `default`, or `replica (… says …)`.
     pub source: String,
+    /// What the configuration says, for a value that a caller has changed: `laneway.hcl:3 says 4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configured: Option<String>,
 }

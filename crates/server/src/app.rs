@@ -27,7 +27,7 @@ pub(crate) struct App {
     pub(crate) config: Arc<ArcSwap<Config>>,
     pub(crate) agents: Arc<Directory>,
     pub(crate) handlers: Arc<AgentHandlers>,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: Arc<Tokens>,
     pub(crate) callers: Callers,
     pub(crate) audit: Audit,
     pub(crate) schedules: Schedules,
@@ -37,7 +37,6 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<crate::telemetry::metrics::Metrics>,
     /// The open connections, with WebSockets.
     pub(crate) connections: TaskTracker,
-    pub(crate) overrides: crate::http::routes::lanes::Overrides,
     pub(crate) clock: SteadyClock,
     /// Only this machine can reach the server. Another address needs a restart.
     pub(crate) is_loopback: bool,
@@ -70,10 +69,14 @@ impl App {
         self.store_warnings.as_ref()?.borrow().as_deref().map(str::to_owned)
     }
 
-    /// Reads the agents of the API from the notes, in case an event was missed.
-    pub(crate) async fn refresh_agents(self: &Arc<App>) -> Result<(), laneway_engine::Error> {
-        let agents = Arc::clone(&self.agents);
-        self.handle.read(move |lanes| agents.load(lanes)).await?;
+    /// Reads what the server keeps in the log, in case an event was missed.
+    pub(crate) async fn refresh(self: &Arc<App>) -> Result<(), laneway_engine::Error> {
+        let app = Arc::clone(self);
+        let look = move |lanes: &laneway_core::Scheduler| {
+            app.agents.load(lanes);
+            app.tokens.load(lanes);
+        };
+        self.handle.read(look).await?;
         self.handlers.register(&self.handle)
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use laneway_config::Listen;
 
 use crate::admin::audit::AuditError;
-use crate::admin::tokens::TokenError;
+use crate::admin::token_file::TokenError;
 use crate::schedules::cron::CronError;
 
 /// Why a server cannot be opened or reloaded.

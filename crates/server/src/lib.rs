@@ -14,6 +14,7 @@
 //! | turns by the clock | `schedules/` |
 //! | metrics, charts, traces | `telemetry/` |
 //! | tokens, audit log, configuration drift | `admin/` |
+//! | what the server keeps in the log | `notes.rs` |
 
 mod admin;
 mod agents;
@@ -23,6 +24,7 @@ mod events;
 mod http;
 mod mcp;
 mod net;
+mod notes;
 mod reload;
 mod schedules;
 mod server;
@@ -30,7 +32,7 @@ mod service;
 mod telemetry;
 
 pub use admin::audit::{AuditDamage, AuditError, verify as verify_audit};
-pub use admin::tokens::{TokenError, Tokens};
+pub use admin::token_file::{TokenError, TokenFile};
 pub use error::{FileError, ServerError};
 pub use http::router::openapi_json;
 pub use reload::Reloader;

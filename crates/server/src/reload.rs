@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::error::ServerError;
 use crate::schedules::check_schedules;
 use crate::server::{lane_blocks, tool_calls, with_echo};
+use crate::service::change_lanes::drop_outdated;
 
 /// Reloads the configuration file.
 #[derive(Clone)]
@@ -33,14 +34,13 @@ impl Reloader {
             return Err(ServerError::NeedsRestart);
         }
         let held = new.hold_until_restart(&old);
-        // A reload replaces settings that were changed through the API, here or at another replica.
-        app.overrides.clear();
         let _changing = app.agents.changing.lock().await;
         let (file, new) = app.agents.with_file(new);
         app.handle.settle(lane_blocks(&new)).await?;
         app.handle.set_tool_calls(tool_calls(&new));
         app.handle.configure_messages(new.messages.settings()).await?;
         app.agents.set_file(file);
+        drop_outdated(app).await.map_err(|error| ServerError::Unrecorded(error.to_string()))?;
         app.handlers.register(&app.handle)?;
         app.schedules.changed.notify_one();
         if !held.is_empty() {

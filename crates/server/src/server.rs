@@ -22,10 +22,12 @@ use crate::app::{App, LAST_ANSWERS};
 use crate::error::ServerError;
 use crate::events::observer::ServerObserver;
 use crate::events::signal::Signal;
+use crate::http::error::ApiError;
 use crate::http::limits::Callers;
 use crate::net::connections;
 use crate::reload::Reloader;
 use crate::schedules::{Schedules, check_schedules};
+use crate::service::change_lanes::drop_outdated;
 use crate::telemetry::charts::Charts;
 use crate::telemetry::collector::{Collector, Collectors};
 use crate::telemetry::otlp::Traces;
@@ -109,9 +111,10 @@ pub(crate) fn lane_blocks(config: &Config) -> Vec<Block> {
     // Lists show this lane also when it is empty.
     add("external", &|_| {});
     if let Some(waiting) = config.server.token_waiting {
-        add("token:*", &|settings| {
-            settings.max_queued.get_or_insert(waiting);
-        });
+        add("token:*", &|_| {});
+        for block in blocks.iter_mut().filter(|block| block.lanes.as_str().starts_with("token:")) {
+            block.settings.get_or_insert_default().max_queued.get_or_insert(waiting);
+        }
     }
     blocks
 }
@@ -121,15 +124,31 @@ fn settings_of(
     config: &Arc<ArcSwap<Config>>,
     agents: &Arc<Directory>,
     handlers: &Arc<AgentHandlers>,
+    tokens: &Arc<Tokens>,
 ) -> SettingsOf {
     let (config, agents, handlers) = (Arc::clone(config), Arc::clone(agents), Arc::clone(handlers));
+    let tokens = Arc::clone(tokens);
     Box::new(move |lanes, handle| {
+        tokens.load(lanes);
+        if lacks_token(&config.load(), &tokens) {
+            // The server does not start, so nothing changes.
+            let own = |(lanes, settings): (&Pattern, &LaneSettings)| Block {
+                lanes: lanes.clone(),
+                settings: Some(settings.clone()),
+            };
+            return lanes.blocks().map(own).collect();
+        }
         agents.load(lanes);
         if let Err(error) = handlers.register(handle) {
             tracing::warn!(%error, "the agents of the API cannot be registered");
         }
         lane_blocks(&config.load())
     })
+}
+
+/// Whether other machines could use the server without a token.
+fn lacks_token(config: &Config, tokens: &Tokens) -> bool {
+    !config.listen.is_loopback() && tokens.is_empty()
 }
 
 /// Logs which settings of the store this server replaces: the replica that starts last wins.
@@ -164,7 +183,7 @@ fn start_traces(
     (traces, Some(tokio::spawn(exporter.run(closing.token()))))
 }
 
-/// Starts the background tasks: events, configuration drift, warnings of the store, charts.
+/// Starts the background tasks: events, configuration drift, warnings of the store, tokens, charts.
 fn start_background(app: &Arc<App>, is_shared: bool) {
     let reconfigured = Arc::new(tokio::sync::Notify::new());
     app.handle.hub().observe(Arc::new(ServerObserver {
@@ -186,6 +205,7 @@ fn start_background(app: &Arc<App>, is_shared: bool) {
     if let Some(warnings) = app.store_warnings.clone() {
         tokio::spawn(crate::admin::store_watch::watch(warnings));
     }
+    tokio::spawn(crate::admin::tokens::keep(Arc::clone(app)));
     tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.rejections.clone()));
 }
 
@@ -200,10 +220,10 @@ impl Server {
             Some(dir) => Some(crate::admin::files::lock(dir).await?),
             None => None,
         };
-        let tokens = Tokens::open(state_dir.as_deref().map(tokens_file))?;
+        let tokens = Arc::new(Tokens::open(state_dir.as_deref().map(tokens_file))?);
         let audit = Audit::open(state_dir.as_deref().map(audit_file))?;
-        if !config.listen.is_loopback() && tokens.is_empty() {
-            return Err(ServerError::NoToken(config.listen.clone()));
+        if store.is_none() && lacks_token(&config, &tokens) {
+            return Err(ServerError::NoToken(config.listen));
         }
         let is_loopback = config.listen.is_loopback();
         let live_config = Arc::new(ArcSwap::from_pointee(config));
@@ -218,7 +238,7 @@ impl Server {
         // A task whose agent was removed from the configuration fails, and its dead letter can be redriven.
         options.unknown_kinds = UnknownKinds::Fail;
         let agents = Arc::new(Directory::new(Arc::clone(&live_config)));
-        options.settings = Some(settings_of(&live_config, &agents, &handlers));
+        options.settings = Some(settings_of(&live_config, &agents, &handlers, &tokens));
         let options = handlers.into_options(options)?;
         let is_shared = store.as_ref().is_some_and(|store| store.is_shared());
         let store_warnings = store.as_ref().and_then(|store| store.warnings());
@@ -227,6 +247,10 @@ impl Server {
             Some(store) => Handle::open(store, options).await?,
         };
         let config = live_config.load_full();
+        if lacks_token(&config, &tokens) {
+            handle.shutdown(Duration::ZERO).await;
+            return Err(ServerError::NoToken(config.listen.clone()));
+        }
         log_replaced(&config, &handle);
         handle.configure(lane_blocks(&config)).await?;
         handle.set_tool_calls(tool_calls(&config));
@@ -247,7 +271,6 @@ impl Server {
             rejections: crate::telemetry::metrics::RejectionCounts::default(),
             metrics: Arc::default(),
             connections: TaskTracker::new(),
-            overrides: crate::http::routes::lanes::Overrides::default(),
             clock,
             is_loopback,
             draining: Signal::default(),
@@ -262,7 +285,13 @@ impl Server {
             tokio::spawn(otlp_metrics::run(app, collector, collectors.metrics_every, stop))
         });
         let exporting = exporting_traces.into_iter().chain(exporting_metrics).collect();
-        app.refresh_agents().await?;
+        app.refresh().await?;
+        if let Err(ApiError { problem, .. }) = drop_outdated(&app).await {
+            tracing::warn!(
+                error = problem.detail,
+                "changes of settings that the file replaces are still in the log"
+            );
+        }
         Ok(Server { app, exporting, lock })
     }
 

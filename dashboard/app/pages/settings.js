@@ -58,8 +58,8 @@ function Config({ values, wanted, isAll }) {
   const blocks = [...new Set(fitting.map(({ block }) => block))];
   if (blocks.length === 0) return html`<${Empty} title="No setting fits.">Clear the filter to see all of them.<//>`;
   return blocks.map((block) => html`<section class="card" key=${block} aria-label=${block || "general"}><h2 class="name">${block || "general"}</h2>
-    <table class="settings even"><thead><tr><th>setting</th><th>value</th><th>from</th></tr></thead><tbody>${fitting.filter((one) => one.block === block).map(({ key, value, source }) => html`<tr>
-      <th scope="row">${key}</th><td class="name">${value}</td><td class=${source === "default" ? "faint" : ""}>${source}</td></tr>`)}</tbody></table></section>`);
+    <table class="settings even"><thead><tr><th>setting</th><th>value</th><th>from</th></tr></thead><tbody>${fitting.filter((one) => one.block === block).map(({ key, value, source, configured }) => html`<tr>
+      <th scope="row">${key}</th><td class="name">${value}</td><td class=${source === "default" ? "faint" : ""}>${source}${configured && html`<span class="faint"> · ${configured}</span>`}</td></tr>`)}</tbody></table></section>`);
 }
 
 export function Settings({ signOut }) {

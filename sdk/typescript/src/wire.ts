@@ -389,6 +389,8 @@ export interface CompletedEvent {
 export interface ConfigValue {
   /** The block, as in the file; empty at the top level. */
   block: string;
+  /** What the configuration says, for a value that a caller has changed: `laneway.hcl:3 says 4`. */
+  configured?: string | null;
   /** The key. */
   key: string;
   /** The origin: a file and line, a variable, `api`, `default`, or `replica (… says …)`. */

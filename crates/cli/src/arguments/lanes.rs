@@ -61,6 +61,14 @@ pub(crate) enum LanesCommand {
         #[arg(value_name = "SETTING=VALUE", required = true)]
         settings: Vec<String>,
     },
+    /// Withdraws changes of settings: the configuration file decides again
+    Reset {
+        /// The lane, or a pattern
+        lane: String,
+        /// Settings, or groups of settings such as retry
+        #[arg(value_name = "SETTING", required = true)]
+        settings: Vec<String>,
+    },
 }
 
 #[derive(Debug, Args)]

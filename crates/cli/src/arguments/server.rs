@@ -115,6 +115,8 @@ pub(crate) enum AuditCommand {
 pub(crate) enum ConfigCommand {
     /// Checks the file, and prints each setting with the place that sets it
     Check(Checked),
+    /// Lists the settings in force that differ from a server's file, each with its origin
+    Drift(Asking),
 }
 
 #[derive(Debug, Args)]

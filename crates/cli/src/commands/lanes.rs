@@ -48,6 +48,10 @@ pub(crate) async fn run(verb: Lanes) -> Result<(), CliError> {
         Some(LanesCommand::Resume { lane }) => client.resume(&lane).await?,
         Some(LanesCommand::Drain { lane }) => client.drain(&lane).await?,
         Some(LanesCommand::Set { lane, settings }) => client.change_lane(&lane, &changes(&settings)?).await?,
+        Some(LanesCommand::Reset { lane, settings }) => {
+            let nothing: Map<String, Value> = settings.into_iter().map(|name| (name, Value::Null)).collect();
+            client.change_lane(&lane, &nothing).await?
+        }
     };
     show(&lane, is_json)
 }

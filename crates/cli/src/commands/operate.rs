@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use laneway_server::{Tokens, audit_file, state_dir, tokens_file};
+use laneway_server::{TokenError, TokenFile, audit_file, state_dir, tokens_file};
 
-use crate::arguments::{Audit, ConfigFile, NewToken};
+use crate::arguments::{Asking, Audit, ConfigFile, NewToken};
 use crate::commands::serve::configuration;
 use crate::error::CliError;
 use crate::output::format;
@@ -21,8 +21,12 @@ fn state(place: &ConfigFile) -> Result<PathBuf, CliError> {
     })
 }
 
-fn tokens(place: &ConfigFile) -> Result<Tokens, CliError> {
-    Tokens::open(Some(tokens_file(&state(place)?))).map_err(|error| CliError::Failure(error.to_string()))
+fn failure(error: TokenError) -> CliError {
+    CliError::Failure(error.to_string())
+}
+
+fn tokens(place: &ConfigFile) -> Result<TokenFile, CliError> {
+    TokenFile::open(tokens_file(&state(place)?)).map_err(failure)
 }
 
 /// Creates a token and prints it.
@@ -39,7 +43,7 @@ pub(crate) fn create_token(new: NewToken) -> Result<(), CliError> {
 
 /// Lists tokens.
 pub(crate) fn list_tokens(place: &ConfigFile) -> Result<(), CliError> {
-    let list = tokens(place)?.list();
+    let list = tokens(place)?.list().map_err(failure)?;
     if place.json {
         return output::json(&list);
     }
@@ -53,7 +57,7 @@ pub(crate) fn list_tokens(place: &ConfigFile) -> Result<(), CliError> {
 
 /// Removes a token.
 pub(crate) fn remove_token(id: &str, place: &ConfigFile) -> Result<(), CliError> {
-    if !tokens(place)?.remove(id).map_err(|error| CliError::Failure(error.to_string()))? {
+    if !tokens(place)?.remove(id).map_err(failure)? {
         Err(CliError::Input("there is no such token; `laneway token list` lists them".to_owned()))
     } else if place.json {
         output::json(&serde_json::json!({ "removed": id }))
@@ -134,4 +138,22 @@ pub(crate) fn check_config(place: &ConfigFile, all: bool) -> Result<(), CliError
     } else {
         output::text(&effective.to_string())
     }
+}
+
+/// Lists the settings in force that differ from the server's file.
+pub(crate) async fn config_drift(asking: &Asking) -> Result<(), CliError> {
+    let mut values = asking.client()?.config().await?.values;
+    values.retain(|value| value.source == "api" || value.source.starts_with("replica"));
+    if asking.json {
+        return output::json(&values);
+    }
+    let mut rows = Rows::under(&["BLOCK", "SETTING", "IN FORCE", "FROM", "CONFIGURED"]);
+    for value in values {
+        let (from, configured) = match value.source.split_once(" (") {
+            Some((from, rest)) => (from.to_owned(), rest.strip_suffix(')').unwrap_or(rest).to_owned()),
+            None => (value.source, value.configured.unwrap_or_default()),
+        };
+        rows.add([value.block, value.key, value.value, from, configured]);
+    }
+    rows.print("The settings in force are those of the server's configuration.")
 }

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::{Block, LaneSettings, Pattern, SETTING_KEYS, SettingError};
+use laneway_core::{
+    Block, HeldSettings, LaneName, LaneSettings, Pattern, SETTING_KEYS, SettingError, Settings,
+};
 
+use crate::config::Config;
+use crate::effective::setting_texts;
 use crate::error::Expected;
 use crate::fields::{Field, Fields};
 use crate::formats::Value;
@@ -88,6 +92,50 @@ impl Lane {
         self.given.retain(|given| given.setting != key);
         self.given.push(Given { setting: key.to_owned(), source });
         Ok(())
+    }
+
+    /// Lays settings over this lane that callers have changed. `before` is what the configuration says about it.
+    fn hold(&mut self, held: &HeldSettings, before: &Lane) {
+        let Ok(sample) = LaneName::new(self.lanes.as_str().replace('*', "x")) else { return };
+        let texts = |settings: &LaneSettings| setting_texts(&Settings::for_lane(settings, &sample));
+        let (mut all, old) = (before.settings.clone(), texts(&before.settings));
+        held.lay_over(&mut self.settings);
+        held.lay_over(&mut all);
+        for (key, _) in texts(&all).into_iter().filter(|(key, _)| held.has(key)) {
+            let source = before.given(key).or_else(|| before.given_within(group(key)));
+            let source = source.cloned().unwrap_or(ValueSource::Default);
+            let said = |name: &str| old.iter().find(|(other, _)| *other == name).map(|(_, text)| text);
+            let configured = match said(key).or_else(|| said(group(key))) {
+                Some(text) => format!("{source} says {text}"),
+                None => format!("{source} does not set it"),
+            };
+            self.given.retain(|given| given.setting != key);
+            let source = ValueSource::Api { configured: configured.into() };
+            self.given.push(Given { setting: key.to_owned(), source });
+        }
+    }
+}
+
+impl Config {
+    /// What the block of a lane or pattern says.
+    pub fn own(&self, lanes: &Pattern) -> LaneSettings {
+        self.lanes.iter().find(|lane| lane.lanes == *lanes).map(|lane| lane.settings.clone()).unwrap_or_default()
+    }
+
+    /// What the configuration says about the lanes of a pattern, in their own block and in those of more general patterns.
+    pub fn asked_for(&self, lanes: &Pattern) -> LaneSettings {
+        asked(&layers(&self.lanes, lanes))
+    }
+
+    /// Lays settings over a lane or a pattern that callers have changed while the server runs.
+    pub fn hold(&mut self, lanes: &Pattern, held: &HeldSettings) {
+        let found = layers(&self.lanes, lanes);
+        let mut before = Lane::new(lanes.clone());
+        before.settings = asked(&found);
+        before.given = found.iter().flat_map(|lane| lane.given.clone()).collect();
+        let mut all = Lanes::from(std::mem::take(&mut self.lanes));
+        all.declared(lanes).hold(held, &before);
+        self.lanes = all.into_vec();
     }
 }
 

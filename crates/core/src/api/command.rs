@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::api::event::{CancelReason, End, StopReason};
+use crate::api::held_settings::SettingsChange;
 use crate::api::ids::{BlobId, Fence, TaskId};
 use crate::api::lane_settings::Block;
 use crate::api::name::{LaneName, Name, Pattern};
@@ -24,12 +25,7 @@ pub enum Command {
     /// Change the settings of lanes, all of these or none.
     Configure(Vec<Block>),
     /// Change single settings of the block of a lane or pattern, all of these or none. The other settings stay.
-    ChangeSettings {
-        /// Which lane or pattern.
-        lanes: Pattern,
-        /// Each setting by its key, with its new value as [`LaneSettings::set`](crate::LaneSettings::set) reads it.
-        settings: Vec<(Arc<str>, Arc<str>)>,
-    },
+    ChangeSettings(Box<SettingsChange>),
     /// Accept a task.
     Submit {
         /// An id that was never used before.

@@ -3,6 +3,7 @@
 pub(crate) mod backoff;
 pub(crate) mod command;
 pub(crate) mod event;
+pub(crate) mod held_settings;
 pub(crate) mod ids;
 pub(crate) mod lane_settings;
 pub(crate) mod name;

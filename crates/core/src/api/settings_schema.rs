@@ -134,7 +134,7 @@ const BOOSTS: &[(&str, BoostStrategy)] =
 const PERIODS: &[(&str, Period)] =
     &[("second", Period::Second), ("minute", Period::Minute), ("hour", Period::Hour)];
 
-fn snake_case(key: &str) -> String {
+pub(crate) fn snake_case(key: &str) -> String {
     let mut snake = String::new();
     for char in key.chars() {
         if char.is_ascii_uppercase() {
@@ -145,7 +145,58 @@ fn snake_case(key: &str) -> String {
     snake
 }
 
+/// The groups whose parts are one setting: changing a part is a change of the whole.
+const GROUPS: &[&str] = &["retry", "rate_limit", "ageing", "boost"];
+
+/// The setting that a key belongs to: `retry` for `retry.jitter`.
+fn setting_of(key: &str) -> &str {
+    match key.split_once('.') {
+        Some((group, _)) if GROUPS.contains(&group) => group,
+        Some(("priority", _)) => "priority.",
+        _ => key,
+    }
+}
+
+/// Whether two keys belong to the same setting.
+pub(crate) fn is_same_setting(a: &str, b: &str) -> bool {
+    setting_of(a) == setting_of(b)
+}
+
 impl LaneSettings {
+    /// Takes the setting of a key from another block, also if that block leaves it open.
+    pub(crate) fn take(&mut self, key: &str, from: &LaneSettings) -> Result<(), SettingError> {
+        match setting_of(key) {
+            "max_concurrency" => self.max_concurrency = from.max_concurrency,
+            "max_queued" => self.max_queued = from.max_queued,
+            "order" => self.order = from.order,
+            "priority" => self.priority = from.priority,
+            "priority." => self.priorities = from.priorities,
+            "weight" => self.weight = from.weight,
+            "wait_timeout" => self.wait_timeout = from.wait_timeout,
+            "timeout" => self.timeout = from.timeout,
+            "lease" => self.lease = from.lease,
+            "max_redelivery" => self.max_redelivery = from.max_redelivery,
+            "retry" => self.retry = from.retry,
+            "rate_limit" => self.rate_limit = from.rate_limit,
+            "ageing" => self.ageing = from.ageing,
+            "boost" => self.boost = from.boost,
+            "pressure_threshold" => self.pressure_threshold = from.pressure_threshold,
+            "alerts.warning" => self.alert_warning = from.alert_warning,
+            "alerts.critical" => self.alert_critical = from.alert_critical,
+            "dead_letters_max" => self.dead_letters_max = from.dead_letters_max,
+            "notice_after" => self.notice_after = from.notice_after,
+            "handler" => self.handler = from.handler,
+            _ => return unknown(key),
+        }
+        Ok(())
+    }
+
+    /// Whether another block says the same about the setting of a key.
+    pub(crate) fn agrees(&self, key: &str, other: &LaneSettings) -> bool {
+        let mut taken = self.clone();
+        taken.take(key, other).is_ok() && taken == *self
+    }
+
     /// Sets one setting by its name (`max_concurrency`, `retry.max_retries`; camelCase works too) from
     /// text. A refusal leaves everything as it was.
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), SettingError> {

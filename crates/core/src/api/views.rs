@@ -267,6 +267,11 @@ impl Scheduler {
         })
     }
 
+    /// What was asked for the lanes of a pattern, by their own block or by the one that applies instead.
+    pub fn asked_for(&self, lanes: &Pattern) -> LaneSettings {
+        self.state.lane_config.asked_for(lanes)
+    }
+
     /// The blocks of settings as they were given, by name or pattern.
     pub fn blocks(&self) -> impl Iterator<Item = (&Pattern, &LaneSettings)> {
         self.state.lane_config.blocks()

@@ -1,12 +1,11 @@
 //! What operators and callers ask for: cancel, pause, configure, redrive.
 
-use std::sync::Arc;
-
 use crate::api::command::{Reply, Selector};
 use crate::api::event::{CancelReason, DeadLetterRemoval, End, Event};
+use crate::api::held_settings::SettingsChange;
 use crate::api::ids::TaskId;
 use crate::api::lane_settings::{Block, PRIORITY_MAX};
-use crate::api::name::{LaneName, Pattern};
+use crate::api::name::LaneName;
 use crate::api::rejection::{BadTask, Rejection};
 use crate::scheduler::Scheduler;
 use crate::state::lane::{Gate, LaneIdx};
@@ -28,19 +27,14 @@ impl Step<'_> {
         Ok(Reply::Done)
     }
 
-    pub(super) fn change_settings(
-        &mut self,
-        lanes: Pattern,
-        settings: &[(Arc<str>, Arc<str>)],
-    ) -> Result<Reply, Rejection> {
+    pub(super) fn change_settings(&mut self, change: SettingsChange) -> Result<Reply, Rejection> {
         // The block gets only what the change names, so that the rest follows later changes of patterns.
-        let mut changed = self.state.lane_config.own(&lanes);
-        let mut all = self.state.lane_config.asked_for(&lanes);
-        for (key, value) in settings {
-            let set = changed.set_over(key, value, &mut all);
-            set.map_err(|error| Rejection::BadSetting(Box::new(error)))?;
-        }
-        self.configure(vec![Block { lanes, settings: Some(changed) }])
+        let mut changed = self.state.lane_config.own(&change.lanes);
+        let all = self.state.lane_config.asked_for(&change.lanes);
+        change.apply(&mut changed, all).map_err(|error| Rejection::BadSetting(Box::new(error)))?;
+        let SettingsChange { lanes, has_block, notes, .. } = change;
+        self.change_notes(notes)?;
+        self.configure(vec![Block { lanes, settings: has_block.then_some(changed) }])
     }
 
     pub(crate) fn leave(&mut self, task: TaskId) -> Result<Reply, Rejection> {

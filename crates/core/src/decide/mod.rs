@@ -42,7 +42,7 @@ impl Step<'_> {
         match command {
             Command::Tick => Ok(Reply::Done),
             Command::Configure(blocks) => self.configure(blocks),
-            Command::ChangeSettings { lanes, settings } => self.change_settings(lanes, &settings),
+            Command::ChangeSettings(change) => self.change_settings(*change),
             Command::Note(change) => self.change_notes(*change),
             Command::Submit { task, spec } => self.submit(task, spec),
             Command::SubmitBatch(batch) => self.submit_batch(*batch),

@@ -1,10 +1,8 @@
 //! Lanes: how they stand, their settings, and what stops and starts them.
 
-use std::sync::Arc;
-
 use laneway_core::{
     Block, CancelReason, Command, Gate, LaneName, LaneSettings, LaneStats, Pattern, Reply, Selector,
-    Settings, TaskId,
+    Settings, SettingsChange, TaskId,
 };
 
 use crate::error::Error;
@@ -78,14 +76,9 @@ impl Handle {
         self.ask(Command::Configure(blocks)).await.map(drop)
     }
 
-    /// Changes single settings of the block of a lane or pattern, all of these or none: each by its key, with its value as
-    /// [`LaneSettings::set`](laneway_core::LaneSettings::set) reads it. The other settings stay.
-    pub async fn change_settings(
-        &self,
-        lanes: Pattern,
-        settings: Vec<(Arc<str>, Arc<str>)>,
-    ) -> Result<(), Error> {
-        self.ask(Command::ChangeSettings { lanes, settings }).await.map(drop)
+    /// Changes single settings of the block of a lane or pattern, all of these or none. The other settings stay.
+    pub async fn change_settings(&self, change: SettingsChange) -> Result<(), Error> {
+        self.ask(Command::ChangeSettings(Box::new(change))).await.map(drop)
     }
 
     /// Lets exactly these settings hold: what is not among them has its default again.

@@ -83,7 +83,7 @@ pub(super) struct LostWork {
 fn is_setting(command: &Command) -> bool {
     match command {
         Command::Configure(blocks) => !blocks.is_empty(),
-        Command::ChangeSettings { .. } => true,
+        Command::ChangeSettings(_) => true,
         Command::Session(command) => matches!(**command, SessionCommand::ConfigureMessages(_)),
         _ => false,
     }

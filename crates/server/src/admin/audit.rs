@@ -12,7 +12,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::admin::files;
-use crate::admin::tokens::hex;
+use crate::admin::token_file::hex;
 use crate::app::App;
 use crate::error::FileError;
 use crate::http::auth::Caller;

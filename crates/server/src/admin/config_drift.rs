@@ -190,6 +190,29 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_that_only_one_side_has_does_not_shift_the_others() {
+        let wanted = [block("work", "retry.max_retries", "5"), block("zoo", "weight", "2")];
+        let held: Vec<_> = [block("work", "rate_limit", "60/minute"), block("zoo", "weight", "2")]
+            .into_iter()
+            .map(|block| (block.lanes, block.settings.unwrap()))
+            .collect();
+        let found = differences(&wanted, &held);
+        for difference in &found {
+            assert_eq!(difference.block, "lane \"work\"");
+            let is_named = ["retry", "rate_limit"].iter().any(|group| difference.key.starts_with(group));
+            assert!(is_named, "{difference}");
+        }
+        let says = |key: &str| {
+            let difference = found.iter().find(|difference| difference.key == key).unwrap();
+            (difference.holds.clone(), difference.file.clone())
+        };
+        let pair = |holds: &str, file: &str| (holds.to_owned(), file.to_owned());
+        assert_eq!(says("retry"), pair("none", "nothing"));
+        assert_eq!(says("retry.max_retries"), pair("nothing", "5"));
+        assert_eq!(says("rate_limit"), pair("60/minute", "unlimited"));
+    }
+
+    #[test]
     fn so_are_those_of_messages() {
         let wanted = MessageSettings::default();
         let held = MessageSettings { redeliver: false, ..MessageSettings::default() };

@@ -58,6 +58,16 @@ pub(crate) async fn lock(dir: &Path) -> Result<File, ServerError> {
     }
 }
 
+/// Waits for the lock next to a file that several programs change. The lock ends with the returned file.
+pub(super) fn lock_beside(path: &Path) -> io::Result<File> {
+    std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file = owner_only().write(true).create(true).truncate(false).open(Path::new(&name))?;
+    file.lock()?;
+    Ok(file)
+}
+
 fn owner_only() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);

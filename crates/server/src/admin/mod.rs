@@ -4,4 +4,5 @@ pub(crate) mod audit;
 pub(crate) mod config_drift;
 pub(crate) mod files;
 pub(crate) mod store_watch;
+pub(crate) mod token_file;
 pub(crate) mod tokens;

@@ -1,17 +1,18 @@
-//! The agents that the server knows: those of the configuration file, and those that the API has created. The log keeps
-//! the latter as notes, so all replicas know them, also after a restart.
+//! The configuration in force: the file, and what the API has changed since: new agents, and settings of lanes. The log
+//! keeps those as notes, so all replicas know them, also after a restart.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use laneway_config::{Config, Runner};
-use laneway_core::{Event, Note, Scheduler};
+use laneway_core::{Event, HeldSettings, Note, Pattern, Scheduler};
 use laneway_protocol::Code;
 use serde_json::{Map, Value};
 
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::word;
+use crate::notes;
 
 /// The prefix of the keys. A name has no line breaks.
 const CREATED: &str = "agent made\n";
@@ -21,6 +22,12 @@ pub(crate) const CREATED_MAX: usize = 1000;
 /// The longest setting of an agent, in JSON. All servers keep the agents in memory.
 const SETTING_BYTES_MAX: usize = 8 * 1024;
 
+/// The prefix of the keys of changed settings, followed by the lane or pattern.
+const HELD: &str = "lane set\n";
+
+/// How many lanes and patterns can have settings that the API has changed.
+pub(crate) const HELD_MAX: usize = 1000;
+
 /// The longest text about a wrong setting.
 const ERROR_CHARS_MAX: usize = 500;
 
@@ -29,8 +36,28 @@ pub(crate) fn note(name: &str, block: Option<Arc<str>>) -> Note {
     (format!("{CREATED}{name}").into(), block)
 }
 
+/// The key of the settings of a lane or pattern that the API has changed.
+pub(crate) fn held_key(lanes: &Pattern) -> Arc<str> {
+    format!("{HELD}{lanes}").into()
+}
+
+/// The settings of a lane or pattern that the API has changed; an empty list removes the note.
+pub(crate) fn held_note(lanes: &Pattern, held: &HeldSettings) -> Note {
+    let text = if held.is_empty() { None } else { serde_json::to_string(held).ok().map(Arc::from) };
+    (held_key(lanes), text)
+}
+
+/// How many lanes and patterns have settings that the API has changed.
+pub(crate) fn held_count(lanes: &Scheduler) -> usize {
+    notes::kept(lanes, HELD).count()
+}
+
+fn read_held(lanes: &str, text: &str) -> Option<(Pattern, HeldSettings)> {
+    Some((Pattern::new(lanes).ok()?, serde_json::from_str(text).ok()?))
+}
+
 pub(crate) struct Directory {
-    /// The configuration in force: the file, and the agents that the API has created.
+    /// The configuration in force: the file, and what the API has changed.
     config: Arc<ArcSwap<Config>>,
     known: Mutex<Known>,
     /// Held while agents or the file change, so that the settings of their lanes follow in the same order.
@@ -41,11 +68,28 @@ struct Known {
     file: Arc<Config>,
     /// What the API was given for each of its agents, by name.
     created: BTreeMap<String, Arc<str>>,
+    /// The settings that the API has changed.
+    held: BTreeMap<Pattern, HeldSettings>,
+}
+
+/// Settings that the API has changed, and that the file has changed since.
+pub(crate) struct Outdated {
+    pub(crate) lanes: Pattern,
+    pub(crate) keys: Vec<String>,
+    before: HeldSettings,
+    after: HeldSettings,
+}
+
+impl Outdated {
+    /// The note before and after the settings are withdrawn.
+    pub(crate) fn notes(&self) -> (Note, Note) {
+        (held_note(&self.lanes, &self.before), held_note(&self.lanes, &self.after))
+    }
 }
 
 impl Directory {
     pub(crate) fn new(config: Arc<ArcSwap<Config>>) -> Directory {
-        let known = Known { file: config.load_full(), created: BTreeMap::new() };
+        let known = Known { file: config.load_full(), created: BTreeMap::new(), held: BTreeMap::new() };
         Directory { config, known: Mutex::new(known), changing: tokio::sync::Mutex::default() }
     }
 
@@ -53,22 +97,30 @@ impl Directory {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces all agents of the API by those in the notes.
+    /// Replaces what the API has changed by what is in the notes.
     pub(crate) fn load(&self, lanes: &Scheduler) {
         let mut known = self.known();
-        let named = |(key, text): (&Arc<str>, &Arc<str>)| Some((name_in(key)?.to_owned(), Arc::clone(text)));
-        known.created = lanes.notes(CREATED).filter_map(named).collect();
+        let own = |(name, text): (&str, &Arc<str>)| (name.to_owned(), Arc::clone(text));
+        known.created = notes::kept(lanes, CREATED).map(own).collect();
+        known.held = notes::kept(lanes, HELD).filter_map(|(lanes, text)| read_held(lanes, text)).collect();
         self.config.store(Arc::new(known.merged()));
     }
 
     /// Follows an event. Returns the names of the agents that it changed.
     pub(crate) fn follow(&self, event: &Event) -> Vec<String> {
-        let Event::Noted { changes } = event else { return Vec::new() };
-        let changes: Vec<_> = changes.iter().filter_map(|(key, text)| Some((name_in(key)?, text))).collect();
-        if changes.is_empty() {
+        let mut known = self.known();
+        let mut is_setting = false;
+        for (lanes, text) in notes::changed(event, HELD) {
+            is_setting = true;
+            match text.and_then(|text| read_held(lanes, text)) {
+                Some((lanes, held)) => drop(known.held.insert(lanes, held)),
+                None => known.held.retain(|other, _| other.as_str() != lanes),
+            }
+        }
+        let changes: Vec<_> = notes::changed(event, CREATED).collect();
+        if changes.is_empty() && !is_setting {
             return Vec::new();
         }
-        let mut known = self.known();
         // The engine waits for this, so it reads only the agents that have changed.
         let mut config = (*self.config.load_full()).clone();
         for (name, text) in &changes {
@@ -83,14 +135,37 @@ impl Directory {
                 }
             }
         }
+        // Changed settings depend on the blocks of agents.
+        let config = if known.held.is_empty() && !is_setting { config } else { known.merged() };
         self.config.store(Arc::new(config));
         changes.into_iter().map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// The configuration without the settings that the API has changed.
+    pub(crate) fn configured(&self) -> Config {
+        self.known().with_agents()
+    }
+
+    /// The settings that the API has changed, and that the configuration has changed since.
+    pub(crate) fn outdated(&self) -> Vec<Outdated> {
+        let known = self.known();
+        let config = known.with_agents();
+        let outdated = known.held.iter().map(|(lanes, before)| {
+            let mut after = before.clone();
+            let keys = after.yield_to(&config.asked_for(lanes));
+            Outdated { lanes: lanes.clone(), keys, before: before.clone(), after }
+        });
+        outdated.filter(|outdated| !outdated.keys.is_empty()).collect()
     }
 
     /// What holds if this is the configuration file.
     pub(crate) fn with_file(&self, file: Config) -> (Arc<Config>, Config) {
         let file = Arc::new(file);
-        let known = Known { file: Arc::clone(&file), created: self.known().created.clone() };
+        let (created, held) = {
+            let known = self.known();
+            (known.created.clone(), known.held.clone())
+        };
+        let known = Known { file: Arc::clone(&file), created, held };
         (file, known.merged())
     }
 
@@ -147,8 +222,25 @@ impl Directory {
 }
 
 impl Known {
-    /// The file with the agents of the API. An agent of the file hides one of the API with the same name.
+    /// The file with what the API has changed. A setting that the file has changed since is the file's.
     fn merged(&self) -> Config {
+        let config = self.with_agents();
+        let mut merged = config.clone();
+        let mut all: Vec<_> = self.held.iter().collect();
+        // A block begins with the settings of the pattern over it, which may be changed too.
+        all.sort_by_key(|(lanes, _)| (lanes.is_exact(), lanes.as_str().len()));
+        for (lanes, held) in all {
+            let mut held = held.clone();
+            held.yield_to(&config.asked_for(lanes));
+            if !held.is_empty() {
+                merged.hold(lanes, &held);
+            }
+        }
+        merged
+    }
+
+    /// The file with the agents of the API. An agent of the file hides one of the API with the same name.
+    fn with_agents(&self) -> Config {
         let mut config = (*self.file).clone();
         for (name, block) in self.created.iter().filter(|(name, _)| self.file.agent(name).is_none()) {
             add(&mut config, name, block);
@@ -163,10 +255,6 @@ fn add(config: &mut Config, name: &str, block: &str) {
     if let Err(errors) = config.add_agent(name, block) {
         tracing::warn!(agent = name, %errors, "an agent of the API does not fit the configuration file");
     }
-}
-
-fn name_in(key: &str) -> Option<&str> {
-    key.strip_prefix(CREATED)
 }
 
 #[cfg(test)]

@@ -26,21 +26,23 @@ pub(crate) struct ServerObserver {
 }
 
 impl ServerObserver {
-    /// Has the handlers of new agents registered before any later event can start their turns.
-    fn follow_agents(&self, event: &Event) {
+    /// Follows what the server keeps in the log. The handlers of new agents are registered before any later event can start
+    /// their turns.
+    fn follow(&self, event: &Event) {
         let Some(app) = self.app.upgrade() else { return };
+        app.tokens.follow(event);
         let changed = app.agents.follow(event);
         if let Err(error) = app.handlers.register_agents(&app.handle, &changed) {
             tracing::warn!(%error, "the agents of the API cannot be registered");
         }
     }
 
-    /// Reads the agents again after a time in which events were missed.
-    fn refresh_agents(&self) {
+    /// Reads what the server keeps in the log again after a time in which events were missed.
+    fn refresh(&self) {
         let Some(app) = self.app.upgrade() else { return };
         tokio::spawn(async move {
-            if let Err(error) = app.refresh_agents().await {
-                tracing::warn!(%error, "the agents of the API cannot be read now");
+            if let Err(error) = app.refresh().await {
+                tracing::warn!(%error, "the agents and tokens in the log cannot be read now");
             }
         });
     }
@@ -54,7 +56,7 @@ impl Observer for ServerObserver {
         match event {
             Event::Configured { .. } | Event::MessagesConfigured { .. } => self.reconfigured.notify_one(),
             Event::Noted { .. } if notes::changes_schedules(event) => self.rescheduled.notify_one(),
-            Event::Noted { .. } => self.follow_agents(event),
+            Event::Noted { .. } => self.follow(event),
             Event::Ended { task, .. } => self.traces.ended(*task),
             _ => {}
         }
@@ -71,13 +73,13 @@ impl Observer for ServerObserver {
                 tracing::warn!(%reason, "the store cannot be used: nothing is granted, and requests fail with STORE_UNAVAILABLE");
             }
             Update::StoreBack => {
-                self.refresh_agents();
+                self.refresh();
                 tracing::info!("the store can be used again");
             }
             Update::LogLost { known, found, lost, restored, ends_restored } => {
                 self.reconfigured.notify_one();
                 self.rescheduled.notify_one();
-                self.refresh_agents();
+                self.refresh();
                 tracing::error!(
                     known = known.0,
                     found = found.0,

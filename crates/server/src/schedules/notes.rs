@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use laneway_config::{Config, Schedule};
-use laneway_core::{Event, Name, Note, NoteChange, Rejection, Scheduler, TaskId};
-use laneway_engine::{Error, Handle};
+use laneway_core::{Event, Name, Note, Scheduler, TaskId};
+use laneway_engine::Handle;
 use laneway_protocol::{ScheduleFiredEvent, ScheduleRun};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::http::error::ApiResult;
+pub(crate) use crate::notes::change;
+use crate::notes::changed;
 
 /// How many firings of each schedule are kept.
 const RUNS_MAX: usize = 100;
@@ -47,15 +49,6 @@ pub(super) fn run_key(name: &str, due: u64, own: &str) -> Arc<str> {
 
 pub(crate) fn run(key: &Arc<str>, run: &ScheduleRun) -> Note {
     (Arc::clone(key), written(run))
-}
-
-/// Changes notes if they are as expected. Returns whether they were.
-pub(crate) async fn change(handle: &Handle, expected: Vec<Note>, changes: Vec<Note>) -> ApiResult<bool> {
-    match handle.note(NoteChange { expected, changes }).await {
-        Ok(()) => Ok(true),
-        Err(Error::Rejected(Rejection::NoteChanged { .. })) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// All schedules at one moment.
@@ -168,8 +161,7 @@ fn named_in(key: &str) -> Option<&str> {
 
 /// Whether an event changes when schedules fire.
 pub(crate) fn changes_schedules(event: &Event) -> bool {
-    let Event::Noted { changes } = event else { return false };
-    changes.iter().any(|(key, _)| key.starts_with(CREATED) || key.starts_with(SWITCHED))
+    [CREATED, SWITCHED].into_iter().any(|prefix| changed(event, prefix).next().is_some())
 }
 
 /// The firings whose submission was accepted or refused with this event, each with its task.

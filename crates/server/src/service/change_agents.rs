@@ -12,8 +12,9 @@ use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::word;
-use crate::schedules::notes;
+use crate::notes;
 use crate::service::agent_queue;
+use crate::service::change_lanes::drop_outdated;
 use crate::service::parse::{self, checked};
 
 /// What runs an agent's turns: a new one replaces the old one.
@@ -130,5 +131,6 @@ async fn settle_lanes(app: &App, before: &laneway_config::Config) -> ApiResult<(
     // A read follows the event of the change, so the configuration has it then.
     app.handle.read(|_| ()).await?;
     let changes = app.config().lane_changes(before);
-    Ok(app.handle.configure(changes).await?)
+    app.handle.configure(changes).await?;
+    drop_outdated(app).await
 }

@@ -5,6 +5,7 @@ pub(crate) mod agent_queue;
 pub(crate) mod ask_agent;
 pub(crate) mod attempt_view;
 pub(crate) mod change_agents;
+pub(crate) mod change_lanes;
 pub(crate) mod parse;
 pub(crate) mod request_options;
 pub(crate) mod send_message;

@@ -472,6 +472,8 @@ class ConfigValue:
     """The origin: a file and line, a variable, `api`, `default`, or `replica (… says …)`."""
     value: str
     """The value, without secrets."""
+    configured: Union[str, None] = None
+    """What the configuration says, for a value that a caller has changed: `laneway.hcl:3 says 4`."""
 
 
 @dataclass(frozen=True)

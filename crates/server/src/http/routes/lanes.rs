@@ -1,7 +1,6 @@
 //! Lanes: list, change, pause, resume, drain, clear.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
@@ -14,10 +13,10 @@ use utoipa::IntoParams;
 use crate::app::Shared;
 use crate::events::encode::alert_word;
 use crate::http::auth::Caller;
-use crate::http::error::{ApiError, ApiJson, ApiResult};
+use crate::http::error::{ApiError, ApiJson};
 use crate::http::extract::{Body, Path, Query};
 use crate::http::paging::page_size;
-use crate::service::{agent_queue, parse};
+use crate::service::{agent_queue, change_lanes, parse};
 
 fn counters(stats: &LaneStats) -> LaneCounters {
     LaneCounters {
@@ -190,6 +189,9 @@ pub(crate) async fn get(State(app): Shared, Path(name): Path<String>) -> ApiJson
 }
 
 /// Changes settings of a lane or of a pattern of lanes. Settings that the body leaves out stay.
+///
+/// A changed setting holds over the configuration file, at all replicas and after restarts, until the file changes the same
+/// setting. `null` withdraws a change.
 #[utoipa::path(
     patch, path = "/api/lanes/{lane}", tag = "lanes", params(("lane" = String, Path)),
     request_body = std::collections::HashMap<String, Value>,
@@ -201,16 +203,8 @@ pub(crate) async fn change(
     Path(name): Path<String>,
     Body(changes): Body<BTreeMap<String, Value>>,
 ) -> ApiJson<LaneNumbers> {
-    if changes.is_empty() {
-        return Err(ApiError::invalid("the body must name at least one setting"));
-    }
     let pattern = Pattern::new(&name).map_err(|error| ApiError::invalid(format!("lane: {error}")))?;
-    let key_of = |key: &str| Arc::from(key.strip_suffix("_ms").unwrap_or(key));
-    let settings = flatten(&changes)?.into_iter().map(|(key, value)| (key_of(&key), value.into())).collect();
-    app.handle.change_settings(pattern.clone(), settings).await?;
-    app.overrides.lock().insert(pattern.clone());
-    let keys: Vec<&String> = changes.keys().collect();
-    app.record(&caller, ("lane", "configure"), pattern.as_str(), json!({ "settings": keys })).await?;
+    change_lanes::change(&app, &caller, &pattern, &changes).await?;
     match LaneName::new(name.replace('*', "x")) {
         Ok(sample) if !pattern.is_exact() => {
             let look = move |lanes: &Scheduler| {
@@ -221,49 +215,6 @@ pub(crate) async fn change(
             Ok(Json(app.handle.read(look).await?))
         }
         _ => get(State(app), Path(name)).await,
-    }
-}
-
-/// `{"retry": {"max_retries": 2}}` is `retry.max_retries`.
-fn flatten(changes: &BTreeMap<String, Value>) -> ApiResult<Vec<(String, String)>> {
-    let mut flat = Vec::new();
-    for (key, value) in changes {
-        match value {
-            Value::Object(inner) => {
-                for (part, value) in inner {
-                    flat.push((format!("{key}.{part}"), text(value)?));
-                }
-            }
-            value => flat.push((key.clone(), text(value)?)),
-        }
-    }
-    Ok(flat)
-}
-
-fn text(value: &Value) -> ApiResult<String> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(number) => Ok(number.to_string()),
-        Value::Bool(truth) => Ok(truth.to_string()),
-        _ => Err(ApiError::invalid("a setting is a string, a number or a boolean")),
-    }
-}
-
-/// The patterns that were changed through the API since the configuration was last read.
-#[derive(Default)]
-pub(crate) struct Overrides(Mutex<BTreeSet<Pattern>>);
-
-impl Overrides {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<Pattern>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn patterns(&self) -> Vec<String> {
-        self.lock().iter().map(|pattern| pattern.to_string()).collect()
-    }
-
-    pub(crate) fn clear(&self) {
-        self.lock().clear();
     }
 }
 

@@ -5,5 +5,6 @@ mod operating;
 mod proxies;
 mod replicas;
 mod schedules;
+mod shared;
 mod stopping;
 mod traces;

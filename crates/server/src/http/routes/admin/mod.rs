@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
+use crate::admin::tokens::created_details;
 use crate::app::Shared;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiJson, ApiResult};
@@ -30,7 +31,7 @@ pub(crate) async fn tokens(State(app): Shared) -> ApiJson<Page<TokenView>> {
     Ok(Json(Page { items: app.tokens.list(), next_cursor: None }))
 }
 
-/// Creates a token. Only this answer holds its secret.
+/// Creates a token, which all replicas know within a second. Only this answer holds its secret.
 #[utoipa::path(
     post, path = "/api/tokens", tag = "operations", request_body = NewToken,
     responses((status = 201, body = CreatedToken))
@@ -40,9 +41,8 @@ pub(crate) async fn create_token(
     caller: Caller,
     Body(new): Body<NewToken>,
 ) -> ApiResult<(StatusCode, Json<CreatedToken>)> {
-    let created = app.tokens.create(&new, app.now()).map_err(|error| ApiError::invalid(error.to_string()))?;
-    let scopes: Vec<&str> = created.view.scopes.iter().map(|scope| scope.as_str()).collect();
-    let details = json!({ "subject": created.view.subject, "scopes": scopes });
+    let created = app.tokens.create(&app.handle, &new, app.now()).await?;
+    let details = created_details(&created.view);
     app.record(&caller, ("token", "create_token"), &created.view.id, details).await?;
     Ok((StatusCode::CREATED, Json(created)))
 }
@@ -56,7 +56,7 @@ pub(crate) struct TokenQuery {
     id: String,
 }
 
-/// Removes a token.
+/// Removes a token, at all replicas within a second.
 #[utoipa::path(
     delete, path = "/api/tokens", tag = "operations", params(TokenQuery),
     responses((status = 204, description = "The token is removed."))
@@ -66,13 +66,12 @@ pub(crate) async fn remove_token(
     caller: Caller,
     Query(query): Query<TokenQuery>,
 ) -> ApiResult<StatusCode> {
-    let is_last = app.tokens.list().iter().all(|token| token.id == query.id);
-    if is_last && !app.tokens.is_empty() && !app.config().listen.is_loopback() {
+    if app.tokens.holds_only(&query.id) && !app.config().listen.is_loopback() {
         return Err(ApiError::invalid(
             "the last token cannot be removed while other machines can reach the server",
         ));
     }
-    if !app.tokens.remove(&query.id).map_err(|error| ApiError::invalid(error.to_string()))? {
+    if !app.tokens.remove(&app.handle, &query.id, app.now()).await? {
         return Err(ApiError::not_found("token"));
     }
     app.record(&caller, ("token", "remove_token"), &query.id, json!({})).await?;

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use laneway_config::ValueSource;
 use laneway_core::LaneName;
 use laneway_protocol::{ConfigValue, ConfigView, Health, Readiness, StatusView};
 use serde::Deserialize;
@@ -104,19 +105,28 @@ pub(crate) async fn readiness(State(app): Shared) -> Response {
 /// Every value in force, and its origin.
 #[utoipa::path(get, path = "/api/config", tag = "operations", responses((status = 200, body = ConfigView)))]
 pub(crate) async fn config(State(app): Shared) -> ApiJson<ConfigView> {
-    let changed = app.overrides.patterns();
     let differences = app.differences().await?;
     let values = app.config().effective().0.into_iter().map(|value| {
-        let lane = value.block.strip_prefix("lane \"").and_then(|rest| rest.strip_suffix('"'));
-        let is_changed = lane.is_some_and(|lane| changed.iter().any(|pattern| pattern == lane));
         let differs = differences.iter().find(|found| found.block == value.block && found.key == value.key);
-        if let (Some(found), false) = (differs, is_changed) {
+        if let Some(found) = differs {
             // Another replica has set the value that is in force.
             let source = format!("replica ({} says {})", value.source, found.file);
-            return ConfigValue { source, block: value.block, key: value.key, value: found.holds.clone() };
+            let holds = found.holds.clone();
+            return ConfigValue {
+                source,
+                block: value.block,
+                key: value.key,
+                value: holds,
+                configured: None,
+            };
         }
+        let configured = match &value.source {
+            ValueSource::Api { configured } => Some(configured.to_string()),
+            _ => None,
+        };
         ConfigValue {
-            source: if is_changed { "api".to_owned() } else { value.source.to_string() },
+            configured,
+            source: value.source.to_string(),
             block: value.block,
             key: value.key,
             value: value.value,

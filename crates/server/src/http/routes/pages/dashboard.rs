@@ -13,7 +13,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rust_embed::RustEmbed;
 
-use crate::admin::tokens::hex;
+use crate::admin::token_file::hex;
 use crate::http::error::ApiError;
 use crate::http::extract::Path;
 
