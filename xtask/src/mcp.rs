@@ -1,6 +1,6 @@
 //! The official MCP clients in Python and TypeScript against the real program.
 
-use crate::chore::{build_program, node_packages, program, python, run};
+use crate::chore::{build_program, ensure, node_packages, program, python, run};
 
 const TESTS: &str = "tests/mcp";
 
@@ -12,7 +12,10 @@ pub(crate) fn test() -> Result<(), String> {
     let python = python("mcp-python")?;
     let requirements = format!("{TESTS}/requirements.txt");
     run(&python, &["-m", "pip", "install", "--quiet", "--requirement", &requirements], &[])?;
-    run(&python, &["-m", "pytest", "-p", "no:cacheprovider", TESTS], &variables)?;
+    ensure("redis-server", "redis-server")?;
+    ensure("redis-cli", "redis-tools")?;
+    ensure("nginx", "nginx")?;
     node_packages(TESTS)?;
+    run(&python, &["-m", "pytest", "-p", "no:cacheprovider", TESTS], &variables)?;
     run("npm", &["--prefix", TESTS, "test", "--silent"], &variables)
 }

@@ -19,6 +19,7 @@ use crate::agents::handlers::AgentHandlers;
 use crate::events::signal::Signal;
 use crate::http::error::ApiError;
 use crate::http::limits::Callers;
+use crate::mcp::sessions::McpSessions;
 use crate::schedules::Schedules;
 use crate::telemetry::charts::Charts;
 
@@ -37,6 +38,10 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<crate::telemetry::metrics::Metrics>,
     /// The open connections, with WebSockets.
     pub(crate) connections: TaskTracker,
+    /// Sessions of older MCP clients.
+    pub(crate) mcp: McpSessions,
+    /// Other replicas share the store.
+    pub(crate) is_shared: bool,
     pub(crate) clock: SteadyClock,
     /// Only this machine can reach the server. Another address needs a restart.
     pub(crate) is_loopback: bool,
@@ -75,6 +80,7 @@ impl App {
         let look = move |lanes: &laneway_core::Scheduler| {
             app.agents.load(lanes);
             app.tokens.load(lanes);
+            app.mcp.load(lanes);
         };
         self.handle.read(look).await?;
         self.handlers.register(&self.handle)

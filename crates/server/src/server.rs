@@ -24,6 +24,7 @@ use crate::events::observer::ServerObserver;
 use crate::events::signal::Signal;
 use crate::http::error::ApiError;
 use crate::http::limits::Callers;
+use crate::mcp::sessions::McpSessions;
 use crate::net::connections;
 use crate::reload::Reloader;
 use crate::schedules::{Schedules, check_schedules};
@@ -273,6 +274,8 @@ impl Server {
             connections: TaskTracker::new(),
             clock,
             is_loopback,
+            mcp: McpSessions::default(),
+            is_shared,
             draining: Signal::default(),
             closing,
             store_warnings,

@@ -119,7 +119,11 @@ impl Lane {
 impl Config {
     /// What the block of a lane or pattern says.
     pub fn own(&self, lanes: &Pattern) -> LaneSettings {
-        self.lanes.iter().find(|lane| lane.lanes == *lanes).map(|lane| lane.settings.clone()).unwrap_or_default()
+        self.lanes
+            .iter()
+            .find(|lane| lane.lanes == *lanes)
+            .map(|lane| lane.settings.clone())
+            .unwrap_or_default()
     }
 
     /// What the configuration says about the lanes of a pattern, in their own block and in those of more general patterns.

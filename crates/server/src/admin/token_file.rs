@@ -130,7 +130,7 @@ pub(super) struct FileNews {
     pub(super) removed: BTreeSet<String>,
 }
 
-/// The file of tokens. Each change of it is whole, also beside other programs.
+/// The file of tokens. Each change of it is whole, also while other programs change it.
 pub struct TokenFile {
     path: PathBuf,
 }

@@ -42,7 +42,7 @@ pub(crate) struct Tokens {
 #[derive(Default)]
 struct Known {
     tokens: BTreeMap<String, Token>,
-    /// Tokens that the file got beside the running server. They are valid once the log and the audit log have them.
+    /// Tokens that the file got while the server runs. They are valid once the log and the audit log have them.
     fresh: BTreeMap<String, Token>,
     /// The tokens that the log has.
     noted: BTreeSet<String>,
@@ -118,6 +118,11 @@ impl Tokens {
             scopes: token.scopes.clone(),
             speaks_for_others: token.speaks_for_others,
         })
+    }
+
+    /// The hash of a token's secret.
+    pub(crate) fn hash_of(&self, id: &str) -> Option<String> {
+        self.known().tokens.get(id).map(|token| token.hash.clone())
     }
 
     /// All tokens, without their secrets, the oldest first.

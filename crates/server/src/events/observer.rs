@@ -31,6 +31,7 @@ impl ServerObserver {
     fn follow(&self, event: &Event) {
         let Some(app) = self.app.upgrade() else { return };
         app.tokens.follow(event);
+        app.mcp.follow(event);
         let changed = app.agents.follow(event);
         if let Err(error) = app.handlers.register_agents(&app.handle, &changed) {
             tracing::warn!(%error, "the agents of the API cannot be registered");

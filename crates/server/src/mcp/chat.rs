@@ -56,13 +56,7 @@ impl Tools {
         let id = run.id();
         let progress = token.zip(run.events().await?);
         let progress = progress.map(|(token, events)| Progress::new(token, events, &context));
-        let gone = async {
-            tokio::select! {
-                () = context.ct.cancelled() => {}
-                () = call_request.over.cancelled() => {}
-            }
-        };
-        match self.wait(&mut run, progress, gone).await {
+        match self.wait(&mut run, progress, context.ct.cancelled()).await {
             Waited::Ended(answer) => Ok(reply::answered(&answer?).into()),
             // Dropping the run leaves the task; the client does not read this error.
             Waited::Left => {

@@ -14,14 +14,13 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{task_id, unknown_field};
 use crate::mcp::tools::{self, ListedTool, ToolName};
-use crate::mcp::{SessionOver, reply, tasks};
+use crate::mcp::{reply, tasks};
 use crate::service::{agent_queue, tasks as service};
 
 const INSTRUCTIONS: &str = "Agents behind lanes: each agent runs a limited number of turns at once, and other turns wait. Ask with \
@@ -39,8 +38,6 @@ pub(super) struct Tools {
 pub(super) struct CallRequest {
     pub(super) caller: Caller,
     pub(super) headers: HeaderMap,
-    /// Cancelled when the session of the call ends.
-    pub(super) over: CancellationToken,
 }
 
 impl CallRequest {
@@ -50,8 +47,7 @@ impl CallRequest {
         let caller = parts.and_then(|parts| Some((parts.extensions.get::<Caller>()?.clone(), parts)));
         let (caller, parts) =
             caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))?;
-        let over = parts.extensions.get::<SessionOver>().cloned().unwrap_or_default();
-        Ok(CallRequest { caller, headers: parts.headers.clone(), over: over.0 })
+        Ok(CallRequest { caller, headers: parts.headers.clone() })
     }
 }
 

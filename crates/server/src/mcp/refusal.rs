@@ -8,21 +8,33 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 const PARSE_ERROR: i32 = -32700;
-const INVALID_REQUEST: i32 = -32600;
+pub(super) const INVALID_REQUEST: i32 = -32600;
 /// The longest sentence of the transport.
 const SENTENCE_BYTES_MAX: usize = 4096;
 
-/// The part of a message that identifies it.
+/// The parts of a message that the transport reads.
 #[derive(Default, Deserialize)]
-struct Head {
-    method: Option<String>,
+pub(super) struct Head {
+    pub(super) method: Option<String>,
     #[serde(default)]
-    id: Value,
+    pub(super) id: Value,
+    #[serde(default)]
+    pub(super) params: Params,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Params {
+    /// The tool of a call.
+    pub(super) name: Value,
+    /// The call that a client cancels.
+    #[serde(rename = "requestId")]
+    pub(super) request_id: Value,
 }
 
 impl Head {
     /// Reads the head of a message. The error is the reason, in the words of JSON-RPC.
-    fn read(body: &[u8]) -> Result<Head, (i32, &'static str)> {
+    pub(super) fn read(body: &[u8]) -> Result<Head, (i32, &'static str)> {
         match serde_json::from_slice(body) {
             Err(_) => Err((PARSE_ERROR, "the body is not JSON")),
             Ok(message @ Value::Object(_)) => Ok(serde_json::from_value(message).unwrap_or_default()),
@@ -32,11 +44,6 @@ impl Head {
             Ok(_) => Err((INVALID_REQUEST, "a message of JSON-RPC is an object")),
         }
     }
-}
-
-/// Whether a body begins a session of an older client.
-pub(super) fn is_handshake(body: &[u8]) -> bool {
-    Head::read(body).is_ok_and(|head| head.method.as_deref() == Some("initialize"))
 }
 
 /// The transport's plain sentence as a JSON-RPC error. A response in JSON or of events stays as it is.
@@ -57,7 +64,7 @@ pub(super) async fn in_json_rpc(response: Response, body: Option<&[u8]>) -> Resp
     error(status, head.id, INVALID_REQUEST, if why.is_empty() { "the request is malformed" } else { why })
 }
 
-fn error(status: StatusCode, id: Value, code: i32, why: &str) -> Response {
+pub(super) fn error(status: StatusCode, id: Value, code: i32, why: &str) -> Response {
     let error = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": why } });
     let mut response = Response::new(Body::from(error.to_string()));
     *response.status_mut() = status;

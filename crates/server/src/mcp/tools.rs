@@ -23,6 +23,9 @@ pub(super) enum ToolName {
     ReleaseAgent,
 }
 
+/// The name of the tool that asks an agent.
+pub(super) const CHAT_WITH_AGENT: &str = "chat_with_agent";
+
 /// A tool and the scope that it needs.
 #[derive(Clone)]
 pub(super) struct ListedTool {
@@ -47,7 +50,7 @@ pub(super) fn all() -> Vec<ListedTool> {
 
 fn chat_with_agent() -> ListedTool {
     let tool = tool::<ChatWithAgent>(
-        "chat_with_agent",
+        CHAT_WITH_AGENT,
         "Chat with an agent",
         "Asks an agent and waits for its answer. Turns of a session run one after another. With parallel, the call is \
          a stateless task that runs in parallel to others. A long call is answered with still_going and a task_id for \

@@ -323,6 +323,8 @@ async fn only_the_owner_can_read_state_files() {
     let mut server = serve_in("", Some(store), Some(state.clone())).await;
     server.token = Some(new_token(&server, "root").await);
     assert_eq!(server.post("/api/tasks", json!({"kind": "index"})).await.status, 202);
+    // The copy of the log's tokens follows soon.
+    crate::common::until("there is a file of tokens", async || state.join("tokens.json").exists()).await;
     let mut found = Vec::new();
     for entry in [&state, &place].into_iter().flat_map(|dir| std::fs::read_dir(dir).unwrap()) {
         let entry = entry.unwrap();

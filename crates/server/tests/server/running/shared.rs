@@ -1,4 +1,4 @@
-//! What all replicas know from the log: changed settings, tokens.
+//! What all replicas know from the log: changed settings, tokens, sessions of MCP clients.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use laneway_store_redis::RedisStore;
 use laneway_test_services::Redis;
 use serde_json::{Value, json};
 
-use crate::common::{Events, PATIENCE, Running, serve_in, until};
+use crate::common::{Answer, Events, Gate, PATIENCE, Running, serve_in, until};
 
 async fn server_in(redis: &Redis, config: &str, state: Option<&Path>) -> Running {
     let store = Arc::new(RedisStore::open(&redis.url()).await.unwrap()) as Arc<dyn Store>;
@@ -221,7 +221,7 @@ async fn the_file_of_one_server_and_the_log_follow_each_other() {
     b.token = Some(root.clone());
     until_status(&b, &root, 200).await;
 
-    // The command line creates and removes a token beside the running server.
+    // The command line creates and removes a token while the server runs.
     let ann = create("ann");
     until_status(&a, &ann, 200).await;
     until_status(&b, &ann, 200).await;
@@ -269,4 +269,100 @@ async fn a_store_that_lost_its_data_does_not_open_the_servers() {
     let c = server_on(&redis, "").await;
     until_status(&c, &root, 200).await;
     assert_eq!(c.get("/api/me").await.status, 401);
+}
+
+async fn mcp(server: &Running, method: &str, session: &str, body: Value) -> Answer {
+    let accept = ("accept", "application/json, text/event-stream");
+    let mut headers = vec![accept];
+    if !session.is_empty() {
+        headers.push(("mcp-session-id", session));
+    }
+    server.send_with(method, "/mcp", body, &headers).await
+}
+
+fn rpc(id: u64, method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+async fn session(server: &Running) -> String {
+    let params = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    });
+    let answer = mcp(server, "POST", "", rpc(1, "initialize", params)).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.header("mcp-session-id").to_owned()
+}
+
+fn chat(message: &str) -> Value {
+    json!({ "name": "chat_with_agent", "arguments": { "agent_name": "coder", "message": message } })
+}
+
+#[tokio::test]
+async fn any_server_serves_and_ends_a_session_and_cancels_its_calls() {
+    let redis = Redis::start();
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
+    let (a, b) = (server_on(&redis, &config).await, server_on(&redis, &config).await);
+    let id = session(&a).await;
+    let calling = mcp(&b, "POST", &id, rpc(2, "tools/call", chat("hello")));
+    let (answer, ()) = tokio::join!(calling, async {
+        gate.arrival().await;
+        gate.let_go(1);
+    });
+    assert!(answer.status == 200 && answer.text.contains("answer to hello"), "{answer:?}");
+
+    // The client cancels a call at another server than the one that answers it.
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 3 } });
+    let calling = mcp(&a, "POST", &id, rpc(3, "tools/call", chat("cancelled")));
+    let (_, ()) = tokio::join!(calling, async {
+        gate.arrival().await;
+        assert_eq!(mcp(&b, "POST", &id, cancel).await.status, 202);
+    });
+    a.until_numbers((0, 0)).await;
+    // So does the end of the session.
+    let calling = mcp(&b, "POST", &id, rpc(4, "tools/call", chat("ended")));
+    let (_, ()) = tokio::join!(calling, async {
+        gate.arrival().await;
+        assert_eq!(mcp(&a, "DELETE", &id, json!(null)).await.status, 204);
+    });
+    a.until_numbers((0, 0)).await;
+    let list = rpc(5, "tools/list", json!({}));
+    for server in [&a, &b] {
+        until("the session is unknown", async || mcp(server, "POST", &id, list.clone()).await.status == 404)
+            .await;
+    }
+    let c = server_on(&redis, &config).await;
+    assert_eq!(mcp(&c, "POST", &id, list).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_session_outlives_its_server_and_belongs_to_its_token() {
+    let redis = Redis::start();
+    let mut a = server_on(&redis, "").await;
+    let root = token(&a, "root", "admin").await;
+    a.token = Some(root.clone());
+    let ann = token(&a, "ann", "admin").await;
+    let id = session(&a).await;
+    stop(a).await;
+    let mut b = server_on(&redis, "").await;
+    b.token = Some(root);
+    let list = rpc(7, "tools/list", json!({}));
+    assert_eq!(mcp(&b, "POST", &id, list.clone()).await.status, 200);
+    let digit = if id.ends_with('0') { '1' } else { '0' };
+    let forged = format!("{}{digit}", &id[..id.len() - 1]);
+    let (short, long, text) = (&id[..10], format!("{id}0"), "é".repeat(16));
+    for wrong in [&forged, short, &long, "unknown", &text] {
+        for method in ["POST", "GET", "DELETE"] {
+            let refused = mcp(&b, method, wrong, list.clone()).await;
+            // A header of other characters is malformed.
+            let expected = if wrong == text { 400 } else { 404 };
+            assert_eq!(refused.status, expected, "{method} {wrong}: {refused:?}");
+        }
+    }
+    let refused = mcp(&b, "POST", &forged, list.clone()).await.json();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("initialize"), "{refused}");
+    b.token = Some(ann);
+    assert_eq!(mcp(&b, "POST", &id, list).await.status, 404);
 }
