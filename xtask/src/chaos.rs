@@ -8,22 +8,9 @@ pub(crate) fn minutes(minutes: &str) -> Result<(), String> {
         Ok(minutes) if minutes > 0 => (minutes * 60).to_string(),
         _ => return Err("--minutes is a whole number of at least 1".to_owned()),
     };
-    ensure_backends()?;
-    let test = [
-        "test",
-        "--release",
-        "--package",
-        "laneway-chaos",
-        "--test",
-        "short",
-        "--test",
-        "failovers",
-        "--",
-        "--nocapture",
-    ];
     for replicas in ["3", "5"] {
         let settings = [("LANEWAY_CHAOS_SECONDS", seconds.as_str()), ("LANEWAY_CHAOS_REPLICAS", replicas)];
-        run("cargo", &test, &settings)?;
+        chaos(&["replicas_"], &settings)?;
     }
     Ok(())
 }
@@ -41,4 +28,29 @@ pub(crate) fn failovers(rounds: &str) -> Result<(), String> {
     let test =
         ["test", "--package", "laneway-chaos", "--test", "ready", "--", "--nocapture", "--test-threads", "1"];
     run("cargo", &test, &settings)
+}
+
+/// Lets Redis stand still `times` times.
+pub(crate) fn freezes(times: &str) -> Result<(), String> {
+    match times.parse::<u32>() {
+        Ok(1..) => chaos(&["stands_still"], &[("LANEWAY_CHAOS_FREEZES", times)]),
+        _ => Err("--freezes is a whole number of at least 1".to_owned()),
+    }
+}
+
+fn chaos(tests: &[&str], settings: &[(&str, &str)]) -> Result<(), String> {
+    ensure_backends()?;
+    let test = [
+        "test",
+        "--release",
+        "--package",
+        "laneway-chaos",
+        "--test",
+        "short",
+        "--test",
+        "failovers",
+        "--",
+        "--nocapture",
+    ];
+    run("cargo", &[&test[..], tests].concat(), settings)
 }

@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         ["fuzz", ref words @ ..] => fuzz::fuzz(words),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
         ["chaos", "--failovers", rounds] => chaos::failovers(rounds),
+        ["chaos", "--freezes", times] => chaos::freezes(times),
         ["crash", ref words @ ..] => crash::crash(words),
         ["bench", ref words @ ..] => bench::bench(words),
         ["compare", ref words @ ..] => compare::compare(words),

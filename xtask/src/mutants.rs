@@ -44,11 +44,15 @@ pub(crate) fn run(root: &Path, word: &str) -> Result<(), String> {
         write(&file, &sound.replacen(&mutant.find, &mutant.replace, 1))?;
         let caught = failing_test(&copy);
         write(&file, &sound)?;
-        let verdict = match caught? {
-            Some(test) => format!("caught by {test}"),
-            None => {
+        let verdict = match caught {
+            Ok(Some(test)) => format!("caught by {test}"),
+            Ok(None) => {
                 survivors += 1;
                 "SURVIVED".to_owned()
+            }
+            Err(error) => {
+                survivors += 1;
+                error
             }
         };
         println!("{:>3}/{} {:<58} {verdict}", number + 1, chosen.len(), mutant.title);
@@ -144,6 +148,7 @@ const TARGETS: &[&[&str]] = &[
     &["--test", "scenarios"],
     &["--test", "session_histories"],
     &["--test", "task_histories"],
+    &["--tests"],
 ];
 
 /// Runs the core's tests in the copy until one fails, and says which.

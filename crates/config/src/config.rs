@@ -67,6 +67,7 @@ impl Config {
             ("state", put_back(&mut new.state, &old.state)),
             ("otlp", put_back(&mut new.otlp, &old.otlp)),
             ("history_max", put_back(&mut new.history_max, &old.history_max)),
+            ("replica_lease", put_back(&mut new.replica_lease, &old.replica_lease)),
         ];
         let mut held = Vec::new();
         for (key, _) in changed.into_iter().filter(|(_, is_changed)| *is_changed) {

@@ -58,6 +58,7 @@ pub use decide::outcome::LEASE_LAPSED;
 pub use decide::submit::{BATCH_CALLS_MAX, KEY_WINDOW};
 pub use query::explain::{Blocker, Explanation};
 pub use query::listing::InLine;
+pub use query::return_times::ReturnTimes;
 pub use scheduler::Scheduler;
 pub use sessions::directive::{Directive, Reading, read_directive};
 pub use sessions::message::{

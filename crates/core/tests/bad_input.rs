@@ -221,12 +221,12 @@ fn tasks_with_full_or_draining_lanes_or_short_deadlines_are_refused() {
     let full = refused(&mut lanes, submit(10, hasty));
     assert!(matches!(&full, Rejection::LaneFull(full) if full.current == Some(TaskId(1))), "{full:?}");
     assert_eq!(full.code(), "AT_CAPACITY");
-    assert_eq!(full.retry_after(), Some(Millis::from_secs(5)));
+    assert_eq!(full.retry_after(), Some(Millis(110)), "what runs has only begun");
     let mut late = spec(&["main"]);
     late.deadline = Some(Millis(0));
     let unmeetable = refused(&mut lanes, submit(10, late));
     assert_eq!(unmeetable.code(), "DEADLINE_UNMEETABLE");
-    assert_eq!(unmeetable.retry_after(), Some(Millis::from_secs(1)));
+    assert_eq!(unmeetable.retry_after(), Some(Millis(100)));
     let too_late = |starts_in: u64| {
         let starts_in = Millis::from_secs(starts_in);
         Rejection::DeadlineUnmeetable { starts_in, deadline: Millis::from_secs(10) }.retry_after()

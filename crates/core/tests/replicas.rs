@@ -154,27 +154,38 @@ fn what_waits_for_a_replica_that_is_gone_goes_with_it_and_what_others_wait_for_s
         }
     }
     events.clear();
-    let unanswered = vec![(TaskId(1), Fence(1)), (TaskId(3), Fence(9))];
-    let gone = Command::ReplicaGone { replica: B, unanswered };
+    let gone = Command::ReplicaGone { replica: B };
     lanes.step(Timestamp(2), gone.clone(), &mut events).unwrap();
     let reason = CancelReason::Caller;
     let cancelled = |task| Event::Ended { task: TaskId(task), end: End::Cancelled { reason } };
-    let error = "the lease lapsed".into();
     let expected = [
         cancelled(2),
-        Event::DeadLettered { task: TaskId(1), error, attempts: 1 },
-        Event::Ended { task: TaskId(1), end: End::Lost },
         Event::Unbound { replica: B },
         cancelled(4),
         Event::Left { task: TaskId(6) },
+        cancelled(1),
     ];
-    assert_eq!(events[..6], expected, "{events:?}");
-    assert!(matches!(events[6..], [Event::Granted { task: TaskId(3), .. }]), "{events:?}");
+    assert_eq!(events[..5], expected, "{events:?}");
+    assert!(matches!(events[5..], [Event::Granted { task: TaskId(3), .. }]), "{events:?}");
     let callers_at = [5, 6].map(|task| lanes.task(TaskId(task)).unwrap().caller_at);
     assert_eq!(callers_at, [Some(D), None]);
     events.clear();
     lanes.step(Timestamp(3), gone, &mut events).unwrap();
     assert_eq!((events, lanes.violation()), (vec![], None), "once is enough");
+}
+
+#[test]
+fn what_a_replica_ran_is_tried_again_when_it_is_gone() {
+    let mut lanes = scheduler_of(B);
+    grants(&mut lanes, 0, submit(1, None));
+    lanes.run_as(A);
+    let mut events = Vec::new();
+    lanes.step(Timestamp(1), Command::ReplicaGone { replica: C }, &mut events).unwrap();
+    assert_eq!(events, []);
+    lanes.step(Timestamp(2), Command::ReplicaGone { replica: B }, &mut events).unwrap();
+    assert!(matches!(events[..], [Event::Retrying { task: TaskId(1), fence: Fence(1), .. }]), "{events:?}");
+    let again = lanes.next_wakeup().unwrap();
+    assert_eq!(grants(&mut lanes, again.0, Command::Tick), [(1, Owner::Replica(A))]);
 }
 
 #[test]
@@ -184,7 +195,7 @@ fn what_a_replica_is_granted_in_the_moment_in_which_it_is_gone_goes_with_it() {
     grants(&mut lanes, 0, submit(2, Some(B)));
     let mut events = Vec::new();
     // The lease of the first task lapses, which makes room for the second one.
-    let gone = Command::ReplicaGone { replica: B, unanswered: vec![] };
+    let gone = Command::ReplicaGone { replica: B };
     lanes.step(Timestamp(30_000), gone, &mut events).unwrap();
     let owner = Owner::Replica(B);
     let is_granted =

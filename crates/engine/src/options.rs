@@ -49,8 +49,8 @@ pub struct Options {
     pub unknown_kinds: UnknownKinds,
     /// What tells the time. Where several engines share a store that has a clock, that one counts instead.
     pub clock: Box<dyn Clock>,
-    /// Where several engines share a store: for how long one of them may be silent before what waits for it is
-    /// cancelled. What runs has the lease of its lane. Default 10 s, at least 100 ms.
+    /// Where several engines share a store: for how long one of them may be silent before the others take over what it ran, and
+    /// cancel what its callers wait for. Default 3 s, at least 100 ms.
     pub replica_lease: Duration,
     /// Only for a simulation: what is wrong with the engine. Default `None`.
     #[doc(hidden)]
@@ -122,7 +122,7 @@ impl Default for Options {
             settings: None,
             unknown_kinds: UnknownKinds::Refuse,
             clock: Box::new(SteadyClock::start()),
-            replica_lease: Duration::from_secs(10),
+            replica_lease: Duration::from_secs(3),
             faults: None,
             shares: None,
             seed: None,

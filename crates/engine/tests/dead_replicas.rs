@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 #[tokio::test(start_paused = true)]
 async fn tasks_of_a_dead_replica_end_after_its_lease() {
     let ([a, b], stores) = replicas::<2>().await;
-    a.configure(vec![block("work", "max_concurrency=1 lease=6s max_queued=10")]).await.unwrap();
+    a.configure(vec![block("work", "max_concurrency=1 lease=30s max_queued=10")]).await.unwrap();
     let running = a.slot(["work"]).await.unwrap();
     let ghosts: Vec<_> = (0..3)
         .map(|_| {

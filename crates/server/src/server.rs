@@ -233,6 +233,7 @@ impl Server {
         let handlers = Arc::new(AgentHandlers::new(Arc::clone(&live_config))?);
         let mut options = Options::default();
         options.history_max = u64::from(config.server.history_max);
+        options.replica_lease = Duration::from_millis(config.server.replica_lease.0);
         options.payloads_kept_max = PAYLOADS_KEPT_MAX;
         options.updates_max = BEHIND_MAX;
         options.stop_grace = STOP_GRACE;

@@ -160,6 +160,11 @@ impl RunningBackend {
         true
     }
 
+    /// Lets every Redis stand still, or go on.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.servers().iter().for_each(|redis| redis.signal(signal));
+    }
+
     /// Makes it forget what it can forget without harm: Redis its scripts.
     pub(crate) fn forget(&self) {
         for redis in self.servers() {
@@ -187,6 +192,6 @@ pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
 }
 
 /// One replica under load, as long as its input is open; what the binary does.
-pub async fn be_replica(url: &str, number: u64) {
-    crate::replica::be(url, number).await;
+pub async fn be_replica(url: &str, number: u64, run_ms_max: u64) {
+    crate::replica::be(url, number, run_ms_max).await;
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! replica 1 ── proxy ──┐
-//! replica 2 ── proxy ──┼── Redis or Postgres        kill -9, stop and continue, cut, lose replies, refuse
+//! replica 2 ── proxy ──┼── Redis or Postgres        kill -9, stop and continue, cut, lose replies, refuse, freeze
 //! replica 3 ── proxy ──┘
 //!
 //! replica 1 ──┐
@@ -26,7 +26,7 @@ mod run;
 
 pub use backend::{BackendKind, be_replica};
 pub use check::{Findings, check};
-pub use run::{ChaosSummary, run, survives};
+pub use run::{ChaosSummary, freeze, number, run, survives};
 
 /// For how long a run without a heartbeat counts as alive.
 pub const LEASE_MS: u64 = 2000;

@@ -16,8 +16,6 @@ use crate::{LEASE_MS, REPLICA_LEASE_MS, SESSIONS, WORK_MAX};
 
 /// How often a replica brings something.
 const EVERY: Duration = Duration::from_millis(25);
-/// The longest that anything runs.
-const RUN_MS_MAX: u64 = 60;
 /// How long to wait before a store that was not there at the start is tried again.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -33,10 +31,10 @@ fn block(lanes: &str, words: &[(&str, &str)]) -> Block {
     Block { lanes: Pattern::new(lanes).unwrap(), settings: Some(settings) }
 }
 
-pub(crate) async fn be(url: &str, number: u64) {
+pub(crate) async fn be(url: &str, number: u64, run_ms_max: u64) {
     let lanes = join(url).await;
     say("ready");
-    let load = tokio::spawn(bring(lanes.clone(), number));
+    let load = tokio::spawn(bring(lanes.clone(), number, run_ms_max));
     // A line, or the end of our input: bring no more.
     let mut input = BufReader::new(tokio::io::stdin()).lines();
     drop(input.next_line().await);
@@ -78,12 +76,12 @@ async fn turn(context: Context, ms: u64) -> Result<Value, Failure> {
 }
 
 /// Brings turns of conversations, and every fifth time a closure.
-async fn bring(lanes: Handle, number: u64) {
+async fn bring(lanes: Handle, number: u64, run_ms_max: u64) {
     let mut brought = number * 7;
     loop {
         tokio::time::sleep(EVERY).await;
         brought += 1;
-        let ms = brought * 13 % RUN_MS_MAX;
+        let ms = brought * 13 % run_ms_max;
         if brought.is_multiple_of(5) {
             let lanes = lanes.clone();
             tokio::spawn(async move {

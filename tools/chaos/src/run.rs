@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use laneway_core::TaskId;
+use laneway_core::{End, Event, TaskId};
 use laneway_seeded::Random;
 use laneway_store::{Batch, Head, Log};
 use laneway_test_services::{Process, Proxy, Signal};
@@ -21,6 +21,12 @@ use crate::check::{Findings, check};
 const PAUSE: Duration = Duration::from_millis(700);
 /// Everything has ended so long after the last fault.
 const DRAINED_WITHIN: Duration = Duration::from_secs(60);
+/// The longest that anything runs.
+const RUN_MS_MAX: u64 = 60;
+/// The longest that anything runs while the store freezes: some runs begin before a freeze and end after it.
+const LONG_RUN_MS_MAX: u64 = LEASE_MS * 2;
+/// How far a recorded time may be off.
+const TIME_OFF_MS_MAX: u64 = 150;
 /// How many sorts of faults there are.
 const SORTS: u64 = 8;
 
@@ -36,6 +42,7 @@ pub struct ChaosSummary {
     outages: u32,
     restarts: u32,
     failovers: u32,
+    freezes: u32,
     away: usize,
     accepted: usize,
     batches: usize,
@@ -63,6 +70,7 @@ struct Run<'a> {
     summary: ChaosSummary,
     /// For the choice of faults.
     random: Random,
+    run_ms_max: u64,
 }
 
 /// Runs replicas for some time. `program` is the path of `laneway-chaos-replica`.
@@ -73,30 +81,7 @@ pub fn run(
     length: Duration,
     seed: u64,
 ) -> ChaosSummary {
-    let server = RunningBackend::start(backend);
-    let summary = ChaosSummary {
-        backend,
-        replicas,
-        kills: 0,
-        stops: 0,
-        cuts: 0,
-        lost_replies: 0,
-        outages: 0,
-        restarts: 0,
-        failovers: 0,
-        away: 0,
-        accepted: 0,
-        batches: 0,
-        drained: Duration::ZERO,
-        findings: Findings::default(),
-    };
-    let (members, said) = (Vec::new(), Vec::new());
-    let mut run = Run { program, server, members, started: 0, said, summary, random: Random::new(seed) };
-    for _ in 0..replicas {
-        let proxy = Proxy::to(run.server.port());
-        let member = run.member(proxy);
-        run.members.push(member);
-    }
+    let mut run = Run::start(program, backend, replicas, seed, RUN_MS_MAX);
     let end = Instant::now() + length;
     let mut sort = seed;
     while Instant::now() < end {
@@ -110,7 +95,7 @@ pub fn run(
 }
 
 /// A number from the environment.
-fn number(variable: &str, default: u64) -> u64 {
+pub fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().map_or(default, |number| number.parse().unwrap())
 }
 
@@ -128,11 +113,64 @@ pub fn survives(program: &str, backend: BackendKind) {
     assert!(!fails_over || summary.failovers > 0, "{summary}");
 }
 
-impl Run<'_> {
+/// Lets Redis stand still `times` times, for longer than a lease, while three replicas run long turns. No lease may lapse, and all
+/// recorded times must be right.
+pub fn freeze(program: &str, times: u32) -> ChaosSummary {
+    let mut run = Run::start(program, BackendKind::Redis, 3, 1, LONG_RUN_MS_MAX);
+    for _ in 0..times {
+        std::thread::sleep(PAUSE);
+        run.server.signal(Signal::Stop);
+        std::thread::sleep(Duration::from_millis(LEASE_MS * 2));
+        run.server.signal(Signal::Continue);
+        run.summary.freezes += 1;
+    }
+    run.finish()
+}
+
+impl<'a> Run<'a> {
+    fn start(program: &'a str, backend: BackendKind, replicas: usize, seed: u64, run_ms_max: u64) -> Run<'a> {
+        let server = RunningBackend::start(backend);
+        let summary = ChaosSummary {
+            backend,
+            replicas,
+            kills: 0,
+            stops: 0,
+            cuts: 0,
+            lost_replies: 0,
+            outages: 0,
+            restarts: 0,
+            failovers: 0,
+            freezes: 0,
+            away: 0,
+            accepted: 0,
+            batches: 0,
+            drained: Duration::ZERO,
+            findings: Findings::default(),
+        };
+        let (members, said) = (Vec::new(), Vec::new());
+        let mut run = Run {
+            program,
+            server,
+            members,
+            started: 0,
+            said,
+            summary,
+            random: Random::new(seed),
+            run_ms_max,
+        };
+        for _ in 0..replicas {
+            let proxy = Proxy::to(run.server.port());
+            let member = run.member(proxy);
+            run.members.push(member);
+        }
+        run
+    }
+
     fn member(&mut self, proxy: Proxy) -> Member {
         self.started += 1;
         let (url, number) = (self.server.url_at(proxy.port()), self.started);
-        let (process, lines, input) = Process::talk(self.program, &[&url, &number.to_string()]).unwrap();
+        let (process, lines, input) =
+            Process::talk(self.program, &[&url, &number.to_string(), &self.run_ms_max.to_string()]).unwrap();
         Member { number, process, lines, input, proxy, until: None }
     }
 
@@ -216,7 +254,12 @@ impl Run<'_> {
         let began = Instant::now();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let url = self.server.url_at(self.server.port());
-        let log = runtime.block_on(drained(&url, began));
+        let (log, wrong_times) = runtime.block_on(async {
+            let log = drained(&url, began).await;
+            let wrong_times =
+                if self.summary.freezes > 0 { wrong_times(&url, &log).await } else { Vec::new() };
+            (log, wrong_times)
+        });
         self.summary.drained = began.elapsed();
         for mut member in self.members.drain(..) {
             // The end of its input is the end of it.
@@ -230,6 +273,7 @@ impl Run<'_> {
         self.summary.away = self.said.iter().filter(|line| *line == "away").count();
         (self.summary.accepted, self.summary.batches) = (accepted.len(), log.len());
         self.summary.findings = check(&log, &accepted, &done);
+        self.summary.findings.violations.extend(wrong_times);
         self.complain();
         self.summary
     }
@@ -268,6 +312,22 @@ async fn drained(url: &str, began: Instant) -> Vec<Batch> {
     }
 }
 
+/// The turns whose recorded time is not the time that they took, which is their result.
+async fn wrong_times(url: &str, batches: &[Batch]) -> Vec<String> {
+    let log = Log::new(open(url).await.unwrap());
+    let mut wrong = Vec::new();
+    for event in batches.iter().flat_map(|batch| &batch.events) {
+        let Event::Ended { task, end: End::Completed } = event else { continue };
+        let Some((finished, Some(result))) = log.finished(*task).await.unwrap() else { continue };
+        let took: u64 = std::str::from_utf8(&result).unwrap().parse().unwrap();
+        let recorded = finished.ended.since(finished.started.unwrap()).0;
+        if recorded.abs_diff(took) > took / 20 + TIME_OFF_MS_MAX {
+            wrong.push(format!("{task} took {took} ms, and its record says {recorded} ms"));
+        }
+    }
+    wrong
+}
+
 fn task_in(line: &str, word: &str) -> Option<TaskId> {
     line.strip_prefix(word)?.split(' ').next()?.parse().ok().map(TaskId)
 }
@@ -288,8 +348,15 @@ impl fmt::Display for ChaosSummary {
         )?;
         writeln!(
             f,
-            "  kills {}, pauses {}, cuts {}, lost replies {}, cut off {}, backend restarts {}, failovers {}",
-            self.kills, self.stops, self.cuts, self.lost_replies, self.outages, self.restarts, self.failovers
+            "  kills {}, pauses {}, cuts {}, lost replies {}, cut off {}, backend restarts {}, failovers {}, freezes {}",
+            self.kills,
+            self.stops,
+            self.cuts,
+            self.lost_replies,
+            self.outages,
+            self.restarts,
+            self.failovers,
+            self.freezes
         )?;
         writeln!(
             f,

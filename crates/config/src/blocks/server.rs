@@ -34,6 +34,8 @@ pub struct ServerConfig {
     pub connections_max: u32,
     /// How long attempts may continue after SIGTERM. Default 30 s.
     pub drain_grace: Millis,
+    /// How long a replica may be silent before others take over what it ran.
+    pub replica_lease: Millis,
     /// Whether `/readyz` reports ready while `global` is full. Default true.
     pub ready_when_full: bool,
     /// How long a tool call over MCP may take before the server answers it with the task's id. Default 25 s.
@@ -63,6 +65,7 @@ impl Default for ServerConfig {
             header_timeout: Millis::from_secs(10),
             connections_max: 16_384,
             drain_grace: Millis::from_secs(30),
+            replica_lease: Millis::from_secs(3),
             ready_when_full: true,
             mcp_answer_within: Millis::from_secs(25),
             history_max: 10_000,
@@ -89,6 +92,7 @@ pub(crate) fn server(report: &mut Report, top: &mut Fields<'_>) -> ServerConfig 
     set(&mut server.header_timeout, fields.duration(report, "header_timeout", moment));
     set(&mut server.connections_max, fields.count(report, "connections_max", 1));
     set(&mut server.drain_grace, fields.duration(report, "drain_grace", Millis(0)));
+    set(&mut server.replica_lease, fields.duration(report, "replica_lease", Millis(100)));
     set(&mut server.ready_when_full, fields.truth(report, "ready_when_full"));
     set(&mut server.mcp_answer_within, fields.duration(report, "mcp_answer_within", moment));
     set(&mut server.history_max, fields.count(report, "history_max", 0));
@@ -131,6 +135,7 @@ pub(crate) fn values(server: &ServerConfig) -> Vec<(&'static str, String)> {
         ("header_timeout", server.header_timeout.to_string()),
         ("connections_max", server.connections_max.to_string()),
         ("drain_grace", server.drain_grace.to_string()),
+        ("replica_lease", server.replica_lease.to_string()),
         ("ready_when_full", server.ready_when_full.to_string()),
         ("mcp_answer_within", server.mcp_answer_within.to_string()),
         ("history_max", server.history_max.to_string()),

@@ -133,13 +133,11 @@ pub enum Command {
         /// Which replica.
         replica: ReplicaId,
     },
-    /// A replica has ended or died, and its callers are gone. This cancels the tasks that they alone wait for. A running task
-    /// continues until its lease lapses.
+    /// A replica has ended or died, and its callers are gone. This cancels the tasks that they alone wait for, and its slots. The
+    /// leases of its other attempts end now.
     ReplicaGone {
         /// Which replica.
         replica: ReplicaId,
-        /// The attempts that others granted it since its last sign of life: their leases end now.
-        unanswered: Vec<(TaskId, Fence)>,
     },
     /// Take the slots away from all attempts in a lane at once: their leases end and their fences are stale.
     ForceRelease {

@@ -194,8 +194,10 @@ pub struct LaneFull {
     pub blocked_by: Option<LaneName>,
     /// The task that has held a slot for longest, if one is held.
     pub current: Option<TaskId>,
-    /// When to come back: from the lane's measured run times, 1 to 300 s; 5 s if there are none.
+    /// When to come back, at most 300 s: from the lane's measured run times, or from how long something has run.
     pub retry_after: Millis,
+    /// How much later each further caller should come, see [`ReturnTimes`](crate::ReturnTimes).
+    pub every: Millis,
     /// The block or family of defaults that speaks for the lane, for metrics; `None`: there is no such lane yet.
     pub label: Option<Arc<str>>,
 }

@@ -66,7 +66,7 @@ impl Step<'_> {
             }
             Command::RestoreOutcome { task, spec, end } => self.restore_outcome(task, spec, end),
             Command::Unbind { replica } => Ok(self.unbind(replica)),
-            Command::ReplicaGone { replica, unanswered } => Ok(self.replica_gone(replica, &unanswered)),
+            Command::ReplicaGone { replica } => Ok(self.replica_gone(replica)),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane)),
             Command::Pause { lane } => Ok(self.pause(lane)),
             Command::Resume { lane } => Ok(self.resume(lane)),

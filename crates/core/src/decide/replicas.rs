@@ -17,34 +17,32 @@ impl Step<'_> {
         Reply::Done
     }
 
-    /// A replica is gone, and its callers with it. What it was granted and has not answered, it may never have seen;
-    /// attempts that it has renewed have leases.
-    pub(super) fn replica_gone(&mut self, replica: ReplicaId, unanswered: &[(TaskId, Fence)]) -> Reply {
+    /// A replica is gone, and its callers and runs with it.
+    pub(super) fn replica_gone(&mut self, replica: ReplicaId) -> Reply {
         let slots = self.not_begun_at(replica, |task| self.slot_of(task) == Some(replica));
         let bound = self.not_begun_at(replica, |task| self.state.tasks[task].caller_at() == Some(replica));
         for task in slots {
             self.give_up(task);
-        }
-        for (task, fence) in unanswered {
-            // It is refused if the attempt is over.
-            let _over = self.lapse_now(*task, *fence);
         }
         // First, because tasks with other callers go on elsewhere.
         self.unbind(replica);
         for task in bound {
             self.give_up(task);
         }
+        for (task, fence) in self.attempts_of(Some(replica)) {
+            match self.state.tasks.find(task).filter(|idx| self.slot_of(*idx).is_some()) {
+                // Not lost: only its program could use it, so it leaves no dead letter.
+                Some(slot) => self.end(slot, End::Cancelled { reason: CancelReason::Caller }),
+                // It is refused if the attempt is over.
+                None => drop(self.lapse_now(task, fence)),
+            }
+        }
         Reply::Done
     }
 
     /// No heartbeat could be stored until now: renews the leases of all attempts, or of this replica's.
     pub(super) fn renew_leases(&mut self, replica: Option<ReplicaId>) -> Reply {
-        let is_meant =
-            |attempt: &&Attempt| replica.is_none_or(|replica| attempt.owner == Owner::Replica(replica));
-        let running = self.state.tasks.running.iter().map(|(_, idx)| &self.state.tasks[idx]);
-        let meant: Vec<(TaskId, Fence)> =
-            running.filter_map(|task| Some((task.id, task.attempt().filter(is_meant)?.fence))).collect();
-        for (task, fence) in meant {
+        for (task, fence) in self.attempts_of(replica) {
             // Each runs, so that nothing is refused.
             drop(self.renew_lease(task, fence));
         }
@@ -77,6 +75,21 @@ impl Scheduler {
     pub(crate) fn fixed_owner(&self, idx: TaskIdx) -> Option<Owner> {
         let worker = || self.state.tasks[idx].worker().cloned().map(Owner::Worker);
         self.slot_of(idx).map(Owner::Replica).or_else(worker)
+    }
+
+    /// The attempts that a replica runs, or all attempts.
+    fn attempts_of(&self, replica: Option<ReplicaId>) -> Vec<(TaskId, Fence)> {
+        let running = self.state.tasks.running.iter().map(|(_, idx)| &self.state.tasks[idx]);
+        let attempts = running.filter_map(|task| Some((task.id, task.attempt()?)));
+        let meant = attempts
+            .filter(|(_, attempt)| replica.is_none_or(|replica| attempt.owner == Owner::Replica(replica)));
+        meant.map(|(task, attempt)| (task, attempt.fence)).collect()
+    }
+
+    /// Who runs something, once for each attempt.
+    pub fn running_owners(&self) -> impl Iterator<Item = &Owner> {
+        let running = self.state.tasks.running.iter().map(|(_, idx)| &self.state.tasks[idx]);
+        running.filter_map(|task| Some(&task.attempt()?.owner))
     }
 
     /// Tasks that fit and have not begun, in the order of arrival. One that was granted to the replica in this very moment

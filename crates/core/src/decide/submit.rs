@@ -379,6 +379,7 @@ impl Scheduler {
 
     fn lane_full(&self, named: &Named<'_>, is_busy: bool, blocked_by: Option<LaneName>) -> Rejection {
         let running = named.lane.map_or(0, |lane| self.state.lanes[lane].running);
+        let (retry_after, every) = self.return_of_refused(named.lane);
         Rejection::LaneFull(Box::new(LaneFull {
             lane: named.name.clone(),
             running,
@@ -388,7 +389,8 @@ impl Scheduler {
             is_busy,
             blocked_by,
             current: named.lane.and_then(|lane| self.longest_running_in(lane)),
-            retry_after: self.retry_after(named.lane),
+            retry_after,
+            every,
             label: named.lane.map(|lane| self.label_of(lane)),
         }))
     }

@@ -7,9 +7,9 @@ use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::ranked_list::ArrivalRank;
 use crate::state::task::{Phase, TaskIdx};
 
-/// When a refused caller may come back, if the lane has measured nothing yet or is draining.
+/// When a refused caller may come back, if nothing can be said about the lane.
 pub(crate) const RETRY_AFTER_UNKNOWN: Millis = Millis::from_secs(5);
-pub(crate) const RETRY_AFTER_MIN: Millis = Millis::from_secs(1);
+pub(crate) const RETRY_AFTER_MIN: Millis = Millis(100);
 pub(crate) const RETRY_AFTER_MAX: Millis = Millis::from_secs(300);
 
 impl Scheduler {
@@ -89,11 +89,5 @@ impl Scheduler {
         let next_end = (lane.last_change + Millis(between_ends)).since(self.state.now);
         let by_slots = Millis(next_end.0.saturating_add(between_ends.saturating_mul(ahead as u64)));
         by_rate.max(Some(by_slots))
-    }
-
-    /// When a caller that this lane refuses may come back.
-    pub(crate) fn retry_after(&self, lane: Option<LaneIdx>) -> Millis {
-        let estimate = lane.and_then(|lane| self.estimate(lane, 0));
-        estimate.unwrap_or(RETRY_AFTER_UNKNOWN).clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX)
     }
 }

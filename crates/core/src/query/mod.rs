@@ -3,3 +3,4 @@
 pub(crate) mod estimate;
 pub(crate) mod explain;
 pub(crate) mod listing;
+pub(crate) mod return_times;

@@ -247,6 +247,7 @@ impl Naive {
             blocked_by,
             current: running.find(|task| task.lanes.contains(lane)).map(|task| task.id),
             retry_after: Millis(0),
+            every: Millis(0),
             label: None,
         }))
     }

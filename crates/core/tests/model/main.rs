@@ -105,7 +105,7 @@ fn split(events: Vec<Event>) -> (Vec<Event>, Vec<String>) {
 fn comparable(reply: Result<Reply, Rejection>) -> Result<Reply, Rejection> {
     reply.map_err(|rejection| match rejection {
         Rejection::LaneFull(mut full) => {
-            full.retry_after = laneway_core::Millis(0);
+            (full.retry_after, full.every) = (laneway_core::Millis(0), laneway_core::Millis(0));
             full.label = None;
             Rejection::LaneFull(full)
         }

@@ -1,6 +1,8 @@
 //! What an engine refuses before the scheduler decides, which does not know what runs here.
 
-use laneway_core::{Command, Handler, LaneName, Name, Rejection, SessionCommand, TaskId, TaskSpec};
+use laneway_core::{
+    Command, Handler, LaneName, Name, Rejection, SessionCommand, TaskId, TaskSpec, Timestamp,
+};
 
 use crate::driver::engine::Engine;
 use crate::driver::mailbox::{Call, ReplyTo, Request};
@@ -68,10 +70,18 @@ impl Engine {
         match full.filter(|_| self.admit(&request).is_ok()) {
             None => Some(Call::Request(request)),
             Some(rejection) => {
-                request.reply_to.refuse(rejection.into());
+                request.reply_to.refuse(self.with_return_time(now, rejection));
                 None
             }
         }
+    }
+
+    /// Gives a caller that was refused for want of room a moment of its own to come back.
+    pub(super) fn with_return_time(&mut self, now: Timestamp, mut rejection: Rejection) -> Error {
+        if let Rejection::LaneFull(full) = &mut rejection {
+            self.callers.return_times.give(now, full);
+        }
+        rejection.into()
     }
 
     fn admit_kind(&self, kind: &Name, home: Option<&LaneName>) -> Result<(), Error> {

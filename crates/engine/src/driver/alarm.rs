@@ -43,13 +43,12 @@ impl Engine {
         due.into_iter().flatten().min().filter(|_| !is_waiting)
     }
 
-    /// When the store is tried again, a shutdown loses its patience, or places in line are looked at.
+    /// When a shutdown loses its patience, or places in line are looked at.
     fn other_alarm(&self) -> Option<Instant> {
-        let outage = self.storage.outage.as_ref().map(|outage| outage.retry_at);
         let closing = self.closing.as_ref().map(Closing::alarm);
         // Nothing is looked at while the state here may not be that of the log.
         let query =
             self.positions.due.filter(|_| self.storage.outage.is_none() && self.storage.broken.is_none());
-        [outage, closing, query].into_iter().flatten().min()
+        [closing, query].into_iter().flatten().min()
     }
 }

@@ -45,16 +45,17 @@ impl Engine {
         self.is_watched = self.resources.hub.is_listening();
         let is_end_awaited = !self.callers.waiters.is_empty();
         self.scheduler.collect_slots(self.is_watched || is_end_awaited || self.replica.is_some());
-        if requests.is_empty() {
-            // Nothing was asked, so the time has come for something.
-            let _nothing_to_refuse = self.scheduler.step(batch.at, Command::Tick, &mut batch.events);
-            batch.take_changes(&mut self.scheduler, self.is_watched);
-        }
+        let is_last_late = requests.last().is_none_or(|last| last.reported.is_some());
         for request in requests {
             let start = batch.events.len();
             let reply = self.decide_one(request, &mut batch);
             let end = batch.events.len();
             batch.replies.push((reply, start..end));
+        }
+        if is_last_late {
+            // Nothing was asked, or only something late: what is due follows.
+            let _nothing_to_refuse = self.scheduler.step(batch.at, Command::Tick, &mut batch.events);
+            batch.take_changes(&mut self.scheduler, self.is_watched);
         }
         batch
     }
@@ -71,8 +72,10 @@ impl Engine {
             }
             _ => None,
         };
-        if let (Command::Finish { task, .. }, Some(at)) = (&request.command, request.reported) {
-            batch.reported.insert(*task, at);
+        let mut began_late = None;
+        if let Command::Finish { task, fence, .. } = &request.command {
+            batch.reported.extend(request.reported.map(|at| (*task, at)));
+            began_late = self.runs.get(*task, *fence).and_then(|run| Some((*task, run.began_late?)));
         }
         let reply = self.admit(request).and_then(|()| {
             let command = if self.storage.journal.log().is_some() {
@@ -80,12 +83,16 @@ impl Engine {
             } else {
                 std::mem::replace(&mut request.command, Command::Tick)
             };
-            Ok(match request.reported {
+            let reply = match request.reported {
                 Some(_) => self.scheduler.step_late(batch.at, command, &mut batch.events),
                 None => self.scheduler.step(batch.at, command, &mut batch.events),
-            }?)
+            };
+            reply.map_err(|rejection| self.with_return_time(batch.at, rejection))
         });
         batch.take_changes(&mut self.scheduler, self.is_watched);
+        if let Some((task, began)) = began_late {
+            batch.correct_start(task, began);
+        }
         if !request.payloads.is_empty()
             && matches!(reply, Ok(Reply::Accepted { joined: false, .. } | Reply::Done))
         {
@@ -148,6 +155,14 @@ impl Batch {
         self.ended_payloads.clear();
         self.payloads.clear();
         self.reported.clear();
+    }
+
+    /// Notes that the last attempt of a task that ended began later than its grant.
+    fn correct_start(&mut self, task: TaskId, began: Timestamp) {
+        let view = self.departed.iter_mut().find(|view| view.id == task);
+        if let Some(run) = view.and_then(|view| view.running.as_mut()) {
+            run.started = began;
+        }
     }
 
     /// When the attempt of a task ended.

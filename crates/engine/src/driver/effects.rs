@@ -7,6 +7,7 @@ use laneway_core::{
     BlobId, End, Event, Fence, LaneName, LiveTaskView, Millis, Name, Outcome, Owner, Reply, TaskId, Timestamp,
 };
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
@@ -251,9 +252,9 @@ impl Engine {
     ///
     /// `payloads` are those that came with what was decided: what is at hand need not be read again. There are at most as
     /// many as a turn has commands.
-    pub(crate) fn start(&mut self, grant: Grant, now: Timestamp, payloads: &[(BlobId, Bytes)]) {
+    pub(crate) fn start(&mut self, grant: Grant, started: Timestamp, payloads: &[(BlobId, Bytes)]) {
         let Grant { task, fence, timeout_at, .. } = grant;
-        let stop = self.runs.insert(task, fence, grant.lease, now);
+        let stop = self.runs.insert(task, fence, grant.lease, started, self.clock.now());
         if let Some(answer) = self.callers.slots.remove(&task) {
             if let Some(handle) = self.handle() {
                 let slot = Slot::new(task, fence, timeout_at, stop, handle);
@@ -293,7 +294,14 @@ impl Engine {
             let error = Error::NoHandler { kind: start.kind }.to_string().into();
             let (task, fence) = (start.grant.task, start.grant.fence);
             let outcome = Outcome::Failure { error, retryable: false };
-            return handle.report_later(Report::Finish { task, fence, outcome, result: None, work: None });
+            return handle.report_later(Report::Finish {
+                task,
+                fence,
+                outcome,
+                result: None,
+                work: None,
+                at: Instant::now(),
+            });
         };
         let Grant { task, fence, attempt, timeout_at, .. } = start.grant;
         let Start { payload, deadline, lanes, trace, stop, .. } = start;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use laneway_core::{BlobId, Command, Millis, Outcome, ReplicaId, Scheduler, TaskId, Timestamp};
+use laneway_core::{BlobId, Command, Millis, Outcome, ReplicaId, ReturnTimes, Scheduler, TaskId, Timestamp};
 use laneway_store::{Durability, Head, StoreError, Try};
 use tokio::sync::{Notify, oneshot};
 
@@ -29,7 +29,7 @@ use crate::replica::broadcast::Broadcast;
 use crate::replica::follower::Follower;
 use crate::runs::slot::Slot;
 use crate::runs::stop::Stopped;
-use crate::runs::table::{Run, Runs};
+use crate::runs::table::{LATE, Run, Runs};
 
 /// The shortest silence after which a replica counts as dead.
 const REPLICA_LEASE_MIN: Millis = Millis(100);
@@ -75,6 +75,8 @@ pub(crate) struct Callers {
     pub(crate) slots: ByTask<oneshot::Sender<Result<Slot, RunError>>>,
     /// Those that wait for the end of a task.
     pub(crate) waiters: ByTask<Waiters>,
+    /// Those that were refused.
+    pub(super) return_times: ReturnTimes,
     pub(crate) outbox: Outbox,
 }
 
@@ -143,7 +145,7 @@ impl Engine {
             ids: Arc::new(ids),
             handlers: options.handlers,
             hub,
-            journal: Arc::new(Mutex::new(Some(journal.clone()))),
+            journal: Arc::new(Mutex::new(Ok(journal.clone()))),
             offers: Arc::new(Notify::new()),
             tool_calls: Arc::default(),
             payloads_kept_max: options.payloads_kept_max,
@@ -242,7 +244,7 @@ impl Engine {
     pub(super) fn on_report(&mut self, report: Report) -> Option<Request> {
         match report {
             Report::Leave { task } => Some(Request::new(Command::Leave { task }, ReplyTo::NoCaller)),
-            Report::Finish { task, fence, outcome, result, work } => {
+            Report::Finish { task, fence, outcome, result, work, at } => {
                 let is_shutdown = |run: &Run| run.stop.reason() == Some(Stopped::Shutdown);
                 // It ends with the program and was not stopped: the lane's rule decides, as after a crash.
                 let command = match outcome {
@@ -253,6 +255,8 @@ impl Engine {
                 };
                 let mut request = Request::new(command, ReplyTo::NoCaller);
                 (request.result, request.work) = (result, work);
+                let ago = millis(at.elapsed());
+                request.reported = (ago > LATE).then(|| Timestamp(self.clock.now().0.saturating_sub(ago.0)));
                 Some(request)
             }
         }

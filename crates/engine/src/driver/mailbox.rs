@@ -207,6 +207,8 @@ pub(crate) enum Report {
         result: Option<Bytes>,
         /// Its payload, if the history is to remember it.
         work: Option<Bytes>,
+        /// When it ended.
+        at: Instant,
     },
     /// A caller has gone that waited for a slot, or for a task that is to be cancelled then.
     Leave { task: TaskId },
@@ -223,7 +225,7 @@ pub(crate) struct Request {
     pub(crate) work: Option<Bytes>,
     /// What an attempt says with its report, to be published if the report counts.
     pub(crate) output: Option<Box<Output>>,
-    /// When it was asked, if the store was away then.
+    /// When it was asked, if that was a while ago, because the store stood still or was away.
     pub(crate) reported: Option<Timestamp>,
     pub(crate) reply_to: ReplyTo,
 }

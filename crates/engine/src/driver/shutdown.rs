@@ -1,14 +1,14 @@
 //! Shutdown: runs get time to end, then the store is closed and callers get their answers.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
-use laneway_core::Command;
+use laneway_core::{Command, Owner};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::driver::engine::Engine;
 use crate::driver::mailbox::{ReplyTo, Request};
+use crate::error::Error;
 use crate::runs::stop::Stopped;
 
 /// A shutdown under way.
@@ -44,7 +44,12 @@ impl Engine {
     pub(super) fn is_done(&mut self) -> bool {
         let Some(closing) = &mut self.closing else { return false };
         let now = Instant::now();
-        if self.runs.is_quiet() || closing.give_up.is_some_and(|at| at <= now) {
+        // What workers run ends with a queue in memory, so they get the same time.
+        let is_forgetful = self.storage.journal.log().is_none();
+        let is_at_worker = |owner: &Owner| owner.worker().is_some();
+        let has_ended =
+            self.runs.is_quiet() && !(is_forgetful && self.scheduler.running_owners().any(is_at_worker));
+        if has_ended || closing.give_up.is_some_and(|at| at <= now) {
             return true;
         }
         if closing.give_up.is_none() && closing.deadline <= now {
@@ -75,7 +80,7 @@ impl Engine {
         self.resources.hub.close();
         // What a queue in memory remembers has nothing to close: callers still read the results of the last runs.
         if self.storage.journal.log().is_some() {
-            drop(self.resources.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
+            self.resources.set_journal(Err(Error::Closed));
         }
         let done = self.closing.take().map(|closing| closing.done).unwrap_or_default();
         // Closing a store may block. The join fails only when the runtime ends, and the store with it.

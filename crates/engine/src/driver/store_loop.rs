@@ -8,6 +8,7 @@ use tokio::time::Sleep;
 use crate::driver::engine::Engine;
 use crate::driver::mailbox::{Call, Inbox, Receivers, ReplyTo, Request, mail};
 use crate::error::Error;
+use crate::journal::recovery::Outage;
 use crate::replica::apply_remote::news;
 
 impl Engine {
@@ -27,6 +28,7 @@ impl Engine {
                 }
                 is_open = mail(&mut self.mail, &mut inbox) => is_open,
                 () = sleep.as_mut(), if wake => true,
+                () = Outage::over(&mut self.storage.outage) => true,
             };
             if !is_open {
                 break;
@@ -99,10 +101,11 @@ impl Engine {
     fn refuse(&mut self, inbox: &mut Inbox) {
         let (mut requests, mut queries) = (Vec::new(), Vec::new());
         let now = self.clock.now();
-        let reported: Vec<Request> =
-            inbox.reports.drain(..).filter_map(|report| self.on_report(report)).collect();
-        let reported = reported.into_iter().map(|request| Request { reported: Some(now), ..request });
-        self.storage.deferred.extend(reported);
+        for report in inbox.reports.drain(..) {
+            let request = self.on_report(report);
+            let late = request.map(|it| Request { reported: it.reported.or(Some(now)), ..it });
+            self.storage.deferred.extend(late);
+        }
         self.sort(&mut inbox.calls, &mut requests, &mut queries);
         for request in requests {
             request.reply_to.refuse(self.trouble().unwrap_or(Error::Closed));

@@ -327,6 +327,7 @@ pub(super) fn turn_of(event: &Event) -> Option<TaskId> {
     let Event::Session(event) = event else { return None };
     match &event.change {
         SessionDelta::Accepted { way: Way::Steer { turn } | Way::Both { turn }, .. }
+        | SessionDelta::Promoted { turn, .. }
         | SessionDelta::TurnBegan { turn, .. }
         | SessionDelta::SteeringSet { turn, .. }
         | SessionDelta::Taken { turn, .. }

@@ -124,7 +124,12 @@ impl Handle {
     /// All that is known of a task, live or remembered.
     pub async fn record(&self, task: TaskId) -> Result<Option<TaskRecord>, Error> {
         let journal = self.journal()?;
-        if let Some(live) = self.task(task).await? {
+        let live = match self.task(task).await {
+            // A queue in memory still has its records when it has ended.
+            Err(Error::Closed) => None,
+            live => live?,
+        };
+        if let Some(live) = live {
             let payload = match live.payload {
                 Some(payload) => journal.payload(payload).await?,
                 None => None,

@@ -78,7 +78,7 @@ pub(crate) struct Resources {
     pub(crate) handlers: Arc<Handlers>,
     pub(crate) hub: Hub,
     /// Taken at the end, so that the store is closed although handles are left.
-    pub(crate) journal: Arc<Mutex<Option<Journal>>>,
+    pub(crate) journal: Arc<Mutex<Result<Journal, Error>>>,
     /// Which replica this engine is.
     pub(crate) id: ReplicaId,
     /// Others share the log, and it follows what they append.
@@ -194,7 +194,7 @@ impl Handle {
     }
 
     pub(crate) fn journal(&self) -> Result<Journal, Error> {
-        self.0.resources.journal().ok_or(Error::Closed)
+        self.0.resources.journal()
     }
 
     pub(crate) fn offered(&self) -> Notified<'_> {
@@ -212,7 +212,12 @@ impl Handle {
 }
 
 impl Resources {
-    pub(crate) fn journal(&self) -> Option<Journal> {
+    pub(crate) fn journal(&self) -> Result<Journal, Error> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What callers read from, or why they cannot read now.
+    pub(crate) fn set_journal(&self, journal: Result<Journal, Error>) {
+        *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = journal;
     }
 }

@@ -14,6 +14,8 @@ use crate::replica::author_of;
 
 /// The pauses after which an append is repeated whose outcome is unknown.
 const REPEAT_AFTER: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(100)];
+/// A store that took longer to fail does not answer. Callers are told at once.
+const REPEAT_WITHIN: Duration = Duration::from_millis(300);
 
 impl Engine {
     /// Decides, stores and publishes. After a conflict it decides again; when the store is away, callers get an error, and reports
@@ -56,6 +58,7 @@ impl Engine {
                     if let Err(error) = self.on_conflict(&error).await {
                         return self.give_up(error, take(requests));
                     }
+                    self.spare_the_living(requests);
                     self.await_append_turn().await;
                     if let Some(error) = self.store_trouble() {
                         return self.give_up(error, take(requests));
@@ -74,14 +77,14 @@ impl Engine {
             return Ok(self.storage.head);
         }
         let Some(log) = self.storage.journal.log().cloned() else { return Ok(self.storage.head) };
-        self.read_ended_payloads(batch).await;
+        self.read_ended_payloads(batch).await?;
         let append = self.seal(&log, batch)?;
-        let mut pauses = REPEAT_AFTER.iter();
+        let (mut pauses, begun) = (REPEAT_AFTER.iter(), Instant::now());
         loop {
-            let begun = Instant::now();
+            let asked = Instant::now();
             let appended = self.append(&log, append.clone()).await;
-            self.resources.appends.took(begun.elapsed());
-            match (appended, pauses.next()) {
+            self.resources.appends.took(asked.elapsed());
+            match (appended, pauses.next().filter(|_| begun.elapsed() < REPEAT_WITHIN)) {
                 (Err(error), Some(pause)) if error.kind() == ErrorKind::Unavailable => {
                     tokio::time::sleep(*pause).await;
                 }

@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId};
+use laneway_store::{ErrorKind, StoreError};
 
 use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
@@ -24,15 +25,20 @@ impl Engine {
     }
 
     /// Reads those payloads, so that they are remembered with the ends.
-    pub(super) async fn read_ended_payloads(&mut self, batch: &mut Batch) {
+    pub(super) async fn read_ended_payloads(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
         for (task, payload) in self.unrecorded_payloads(batch) {
-            // That it cannot be read now must not keep the task from ending.
             let stored = match batch.payload(payload) {
                 Some(brought) => Some(brought),
-                None => self.storage.journal.payload(payload).await.ok().flatten(),
+                None => match self.storage.journal.payload(payload).await {
+                    Ok(stored) => stored,
+                    Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
+                    // A payload that is damaged must not keep the task from ending.
+                    Err(_) => None,
+                },
             };
             self.record_payload(batch, task, stored);
         }
+        Ok(())
     }
 
     /// Remembers what a task that ends was to do, if it is not too long.

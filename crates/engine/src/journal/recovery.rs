@@ -1,15 +1,15 @@
 //! Bringing the state back to that of the log: at the start, after an outage, after a lost race.
 
 use std::collections::{BTreeSet, HashSet};
+use std::pin::Pin;
 use std::time::Duration;
 
 use laneway_core::{
-    Backoff, Block, CancelReason, Command, End, Handler, LaneSettings, LiveTaskView, Name, Pattern,
-    ReplicaId, TaskId,
+    Backoff, Block, CancelReason, Command, End, Handler, LaneSettings, LiveTaskView, Millis, Name, Pattern,
+    ReplicaId, TaskId, Timestamp,
 };
-use laneway_store::{ErrorKind, StoreError};
+use laneway_store::{ErrorKind, Log, StoreError};
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use crate::driver::engine::Engine;
 use crate::driver::mailbox::{Ending, ReplyTo, Request};
@@ -20,21 +20,47 @@ use crate::options::{SettingsOf, UnknownKinds};
 use crate::runs::stop::Stopped;
 use crate::runs::table::AttemptStart;
 
-/// The backoff before the store is tried again.
-const OUTAGE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_millis(500));
+/// The pauses before a store that is away is asked again.
+const OUTAGE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_millis(500));
+/// Another replica may have decided a batch this long after the store stopped answering here. The batch is stored when the store
+/// goes on.
+const LATE_BATCHES: Millis = Millis(2000);
 
 /// The store cannot be reached: nothing is decided, runs go on.
 pub(crate) struct Outage {
-    pub(crate) retry_at: Instant,
-    backoff: Backoff,
+    began: Timestamp,
     error: StoreError,
-    /// How many batches of other replicas had been read when it began.
-    remote_batches: u64,
+    /// Asks until the store answers; `None`: it has answered.
+    question: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Outage {
-    fn new(mut backoff: Backoff, error: StoreError, remote_batches: u64) -> Outage {
-        Outage { retry_at: Instant::now() + backoff.next_wait(), backoff, error, remote_batches }
+    fn new(began: Timestamp, error: StoreError, log: Option<&Log>) -> Outage {
+        let question =
+            log.cloned().map(|log| -> Pin<Box<dyn Future<Output = ()> + Send>> { Box::pin(ask(log)) });
+        Outage { began, error, question }
+    }
+
+    /// Waits until the store answers again. Cancel safe.
+    pub(crate) async fn over(outage: &mut Option<Outage>) {
+        let Some(Outage { question: question @ Some(_), .. }) = outage else {
+            return std::future::pending().await;
+        };
+        if let Some(question) = question {
+            question.await;
+        }
+        *question = None;
+    }
+}
+
+async fn ask(log: Log) {
+    let mut backoff = OUTAGE_BACKOFF;
+    loop {
+        tokio::time::sleep(backoff.next_wait()).await;
+        match log.store().head().await {
+            Err(error) if error.kind() == ErrorKind::Unavailable => {}
+            _ => return,
+        }
     }
 }
 
@@ -44,21 +70,12 @@ pub(crate) type Found = Vec<(Pattern, LaneSettings)>;
 impl Engine {
     /// Loads the store for the first time, under these settings if any are given. Attempts of the former process are over.
     pub(crate) async fn recover(&mut self, settings: Option<SettingsOf>) -> Result<Option<Found>, Error> {
-        let dead = self.load().await?;
+        self.load().await?;
         let settings = self.settings_of(settings);
         self.check_kinds()?;
         let mut commands = Vec::new();
         if self.resources.id == ReplicaId::SOLE {
-            // First, so that no slot is granted whose caller is gone with the former process.
-            commands.push(Command::ReplicaGone { replica: ReplicaId::SOLE, unanswered: Vec::new() });
-        }
-        for view in dead {
-            let Some(running) = &view.running else { continue };
-            if view.is_slot() {
-                // Cancelled and not lost, so that it leaves no dead letter.
-                commands.push(Command::Cancel { task: view.id, reason: CancelReason::Caller });
-            }
-            commands.push(Command::Lapse { task: view.id, fence: running.fence });
+            commands.push(Command::ReplicaGone { replica: ReplicaId::SOLE });
         }
         self.settle(settings, commands).await
     }
@@ -68,7 +85,7 @@ impl Engine {
         settings.zip(self.handle()).map(|(settings_of, handle)| settings_of(&self.scheduler, &handle))
     }
 
-    /// Applies these settings, if any are given, and decides further commands. Returns the settings that held before, if there
+    /// Applies these settings, if any are given, and decides further commands, all before anything is granted. Returns the settings that held before, if there
     /// were any and they changed.
     pub(crate) async fn settle(
         &mut self,
@@ -79,11 +96,13 @@ impl Engine {
         let held: Found = held.collect();
         let changes = settings.map(|wanted| changes(&held, &wanted));
         let is_changed = !held.is_empty() && changes.as_ref().is_some_and(|changes| !changes.is_empty());
-        // First, so that nothing is granted under other settings.
         let (answer, mut settled) = oneshot::channel();
         let configure = Command::Configure(changes.unwrap_or_default());
         let mut requests = vec![Request::new(configure, ReplyTo::Reply(answer))];
         requests.extend(commands.into_iter().map(|command| Request::new(command, ReplyTo::NoCaller)));
+        for request in &mut requests {
+            request.reported = Some(self.scheduler.now());
+        }
         self.decide_and_store(&mut requests).await;
         std::mem::take(&mut self.callers.outbox).send();
         self.trouble().map_or(Ok(()), Err)?;
@@ -182,7 +201,7 @@ impl Engine {
             let Some(run) = &view.running else { continue };
             if self.runs.get(view.id, run.fence).is_none() {
                 // The grant was stored, and its answer was lost.
-                self.start_view(&view, now);
+                self.start_view(&view);
             }
             if run.stopping {
                 let is_late = run.timeout_at.is_some_and(|at| at <= now);
@@ -225,7 +244,7 @@ impl Engine {
                 // The next one comes anyway.
                 (
                     ReplyTo::NoCaller,
-                    Command::Heartbeat { .. } | Command::RenewLeases { .. } | Command::Tick,
+                    Command::Heartbeat { .. } | Command::RenewLeases { .. } | Command::ReplicaGone { .. },
                 ) => {}
                 (ReplyTo::NoCaller | ReplyTo::Restored(_), _) => self.storage.deferred.push(request),
                 _ => request.reply_to.refuse(error.clone().into()),
@@ -234,56 +253,55 @@ impl Engine {
         if self.storage.outage.is_none() && self.storage.broken.is_none() {
             self.resources.hub.publish_store(Update::StoreAway { reason: error.to_string().into() });
         }
+        self.resources.set_journal(Err(error.clone().into()));
         match error.kind() {
             ErrorKind::Corrupt => self.storage.broken = Some(error),
-            _ => {
-                let outage = self.storage.outage.as_ref();
-                let remote_batches = outage.map_or(self.remote_batches(), |outage| outage.remote_batches);
-                self.storage.outage = Some(Outage::new(OUTAGE_BACKOFF, error, remote_batches));
-            }
+            _ => self.begin_outage(error),
         }
     }
 
-    /// Whether the engine can decide; tries the store again if it is time.
+    fn begin_outage(&mut self, error: StoreError) {
+        let began = self.storage.outage.as_ref().map_or_else(|| self.clock.now(), |outage| outage.began);
+        self.storage.outage = Some(Outage::new(began, error, self.storage.journal.log()));
+    }
+
+    /// Whether the engine can decide; loads the log again if the store has answered.
     pub(crate) async fn outage_is_over(&mut self) -> bool {
         let Some(outage) = &self.storage.outage else { return self.storage.broken.is_none() };
-        if outage.retry_at > Instant::now() {
+        if outage.question.is_some() {
             return false;
         }
-        let (backoff, remote_batches) = (outage.backoff, outage.remote_batches);
+        let began = outage.began;
         match self.reload().await {
             Ok(()) => {
                 self.storage.outage = None;
+                self.resources.set_journal(Ok(self.storage.journal.clone()));
                 self.resources.hub.publish_store(Update::StoreBack);
                 if let Some(replica) = &mut self.replica {
                     replica.reset_liveness();
                 }
-                self.live_through_outage(remote_batches == self.remote_batches());
+                self.live_through_outage(began);
             }
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 (self.storage.broken, self.storage.outage) = (Some(error), None);
             }
-            Err(error) => {
-                self.storage.outage = Some(Outage::new(backoff, error, remote_batches));
-            }
+            Err(error) => self.begin_outage(error),
         }
         self.storage.outage.is_none() && self.storage.broken.is_none()
     }
-}
 
-impl Engine {
     /// Sees to it that the next batch begins with the deferred reports and renewed leases, before what became due during the
     /// outage. If that came first, every lease would lapse.
-    ///
-    /// `is_silent`: no other replica appended, so the store was away for them too, and their leases are renewed as well.
-    fn live_through_outage(&mut self, is_silent: bool) {
-        let replica = (!is_silent).then_some(self.resources.id);
+    fn live_through_outage(&mut self, began: Timestamp) {
+        // If the log stood still, the store was away for the others too, and their leases are renewed as well.
+        let is_log_still = self.scheduler.now() <= began + LATE_BATCHES;
+        let was_away_for_all = self.replica.is_none() || is_log_still;
+        let replica = (!was_away_for_all).then_some(self.resources.id);
         let deferred = &mut self.storage.deferred;
         deferred.push(Request::new(Command::RenewLeases { replica }, ReplyTo::NoCaller));
         for request in deferred.iter_mut() {
             request.reported.get_or_insert(self.scheduler.now());
         }
-        deferred.push(Request::new(Command::Tick, ReplyTo::NoCaller));
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use laneway_core::{Backoff, Command, Event, LiveTaskView, Owner, ReplicaId, Scheduler, TaskId, Timestamp};
 use laneway_store::{Batch as StoredBatch, ErrorKind, Head, Log, StoreError, Version};
+use tokio::time::Instant;
 
 use crate::driver::batch::Batch;
 use crate::driver::effects::Grant;
@@ -151,11 +152,6 @@ impl Engine {
         let Some(replica) = &mut self.replica else { return };
         self.clock.reach(batch.at);
         replica.note(author, batch);
-        for event in &batch.events {
-            if let Event::Granted { task, fence, owner: Owner::Replica(owner), .. } = event {
-                replica.note_grant(author, *owner, *task, *fence);
-            }
-        }
         replica.follower.has_read(self.storage.head.version);
     }
 
@@ -204,19 +200,19 @@ impl Engine {
         };
         let missed: Vec<LiveTaskView> = self.scheduler.tasks().filter(is_missed).collect();
         for view in missed {
-            self.start_view(&view, self.scheduler.now());
+            self.start_view(&view);
         }
         self.begin_runs();
     }
 
     /// Starts an attempt that is ours by the log.
-    pub(crate) fn start_view(&mut self, view: &LiveTaskView, now: Timestamp) {
+    pub(crate) fn start_view(&mut self, view: &LiveTaskView) {
         let Some(run) = &view.running else { return };
         let settings = view.lanes.first().map(|home| self.scheduler.settings_for(home));
         let lease = settings.map_or(run.lease_until.since(run.started), |settings| settings.lease);
         let (fence, timeout_at) = (run.fence, run.timeout_at);
         let grant = Grant { task: view.id, fence, attempt: view.attempts, lease, timeout_at };
-        self.start(grant, now, &[]);
+        self.start(grant, run.started, &[]);
     }
 
     async fn reload_from_store(&mut self) -> Result<(), StoreError> {
@@ -231,7 +227,7 @@ impl Engine {
         let waited_for: Vec<TaskId> = self.callers.slots.keys().copied().collect();
         for task in waited_for {
             if let Some(view) = self.scheduler.task(task) {
-                self.start_view(&view, self.scheduler.now());
+                self.start_view(&view);
             }
         }
         self.begin_runs();
@@ -270,21 +266,37 @@ impl Engine {
 
     /// The commands that follow from the silence of other replicas. Reads the log first: we may be the one that was silent.
     pub(crate) async fn reap_dead(&mut self, now: Timestamp) -> Vec<Command> {
-        let is_due = |replica: &Replica| replica.next_death().is_some_and(|at| at <= now);
+        let is_due = |replica: &Replica| replica.next_check().is_some_and(|at| at <= now);
         if !self.replica.as_ref().is_some_and(|replica| is_due(replica)) {
             return Vec::new();
         }
+        let asked = Instant::now();
         if let Err(error) = self.catch_up(None).await {
             self.give_up(error, Vec::new());
             return Vec::new();
         }
-        self.replica.as_mut().map_or_else(Vec::new, |replica| replica.reap_dead(now))
+        let Some(replica) = &mut self.replica else { return Vec::new() };
+        if !replica.is_quick(asked.elapsed()) {
+            replica.reset_liveness();
+        }
+        let running = self.scheduler.running_owners().filter_map(Owner::replica).collect();
+        let dead = replica.find_dead(now, &running);
+        dead.into_iter().map(|replica| Command::ReplicaGone { replica }).collect()
     }
 
-    /// Cancels the slots that callers here wait for.
+    /// Drops the commands about replicas that were taken for dead and have appended meanwhile.
+    pub(crate) fn spare_the_living(&self, requests: &mut Vec<Request>) {
+        let is_alive = |replica| self.replica.as_ref().is_some_and(|this| this.is_alive(replica));
+        requests.retain(|request| match request.command {
+            Command::ReplicaGone { replica } => !is_alive(replica),
+            _ => true,
+        });
+    }
+
+    /// Ends what still runs here, and cancels the slots that callers here wait for.
     pub(crate) async fn leave(&mut self) {
         if self.replica.is_some() && self.storage.outage.is_none() && self.storage.broken.is_none() {
-            let command = Command::ReplicaGone { replica: self.resources.id, unanswered: Vec::new() };
+            let command = Command::ReplicaGone { replica: self.resources.id };
             self.decide_and_store(&mut vec![Request::new(command, ReplyTo::NoCaller)]).await;
         }
     }

@@ -15,10 +15,10 @@
 //! named handler runs at the replica of its caller or the one that granted it. Each grant names the owner, and the id of a
 //! batch begins with the number of its replica, so the log alone tells both.
 //!
-//! **Death of a replica.** A running attempt has a lease, which only its replica renews. A slot that is waited for has none: it
-//! goes when its replica has appended nothing for the length of a lease. A replica that waits for slots, or was granted one by
-//! another, therefore appends an empty batch from time to time. So a slot granted to a dead replica goes with those that wait
-//! for it, and not a lease later.
+//! **Death of a replica.** A replica that runs something, or has callers that wait, appends at least an empty batch three times
+//! in each replica lease. The others read the log just as often. A replica counts as dead when several reads in a row were quick
+//! and found nothing of it. So no replica dies because the store stood still. What the dead replica ran is over, and who
+//! waited there is gone.
 
 pub(crate) mod append_counts;
 pub(crate) mod append_turn;
@@ -30,20 +30,25 @@ mod output;
 pub(crate) mod rollback;
 pub(crate) mod store_clock;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
+use std::time::Duration;
 
-use laneway_core::{Command, Event, Fence, LiveTaskView, Millis, Owner, ReplicaId, Reply, TaskId, Timestamp};
+use laneway_core::{Event, LiveTaskView, Millis, Owner, ReplicaId, Reply, Timestamp};
 use laneway_store::{BatchId, StoreError};
 use tokio::time::Instant;
 
 use crate::driver::batch::Batch;
+use crate::driver::clock::millis;
 use crate::driver::engine::Engine;
 use crate::error::Error;
 use crate::replica::append_turn::Place;
 use crate::replica::follower::Follower;
 use crate::replica::log_loss::RecentWork;
 use crate::replica::rollback::Rollback;
+
+/// How many quick reads in a row must find nothing of a replica that is dead.
+const SILENT_READS: u8 = 4;
 
 /// Each replica does what is due for all up to this much later than it is due.
 const JITTER_MAX_MS: u64 = 25;
@@ -62,11 +67,9 @@ pub(crate) struct Replica {
     pub(crate) place: Place,
     /// When this replica appended last.
     appended: Timestamp,
-    /// Another replica has granted us something, and the log does not show yet that we know.
-    owes_sign: bool,
-    /// How many batches of others have been read.
-    remote_batches: u64,
-    /// The other replicas that have slots or callers, waiting or running.
+    /// When this replica last read the log to see whether the others live.
+    checked: Timestamp,
+    /// The other replicas that run something or have callers.
     others: BTreeMap<ReplicaId, Other>,
     /// How many tasks have their callers connected here.
     bound: usize,
@@ -77,12 +80,10 @@ struct Other {
     slots: usize,
     /// Tasks whose callers are connected to it.
     bound: usize,
-    /// What others have granted it since its last append.
-    unanswered: Vec<(TaskId, Fence)>,
-    /// It has been silent for too long.
-    is_dead: bool,
-    /// When it appended last; `None`: not since this replica started.
-    seen: Option<Timestamp>,
+    /// It had something running when this was looked at last, or was granted something since.
+    is_running: bool,
+    /// How many quick reads in a row found nothing of it.
+    silent_reads: u8,
 }
 
 /// The replica that made a batch.
@@ -101,17 +102,17 @@ impl Engine {
         self.owes_sign() && self.replica.as_ref().is_some_and(|replica| replica.sign_due_at() <= now)
     }
 
-    /// Whether the others watch our appends: we wait for slots, or were granted one that has not been renewed yet.
+    /// Whether the others watch our appends: we run something, or have callers that wait.
     fn owes_sign(&self) -> bool {
-        let owes = |replica: &Replica| replica.owes_sign || replica.bound > 0;
-        !self.callers.slots.is_empty() || self.replica.as_deref().is_some_and(owes)
+        let is_bound = self.replica.as_ref().is_some_and(|replica| replica.bound > 0);
+        is_bound || !self.runs.is_quiet() || !self.callers.slots.is_empty()
     }
 
     /// When we must append, or another replica may have been silent for too long.
     pub(crate) fn replica_due_at(&self) -> Option<Timestamp> {
         let replica = self.replica.as_ref()?;
         let show = self.owes_sign().then(|| replica.sign_due_at());
-        [show, replica.next_death()].into_iter().flatten().min()
+        [show, replica.next_check()].into_iter().flatten().min()
     }
 
     /// How much later than due this replica acts on what is due for all, so that replicas seldom race.
@@ -144,11 +145,6 @@ impl Engine {
             _ => self.reload().await,
         }
     }
-
-    /// How many batches of other replicas have been read.
-    pub(crate) fn remote_batches(&self) -> u64 {
-        self.replica.as_ref().map_or(0, |replica| replica.remote_batches)
-    }
 }
 
 impl Replica {
@@ -165,8 +161,7 @@ impl Replica {
             log_grew,
             place,
             appended,
-            owes_sign: false,
-            remote_batches: 0,
+            checked: Timestamp(0),
             others,
             bound: 0,
         }
@@ -176,9 +171,11 @@ impl Replica {
     pub(crate) fn begin<'a>(&mut self, tasks: impl Iterator<Item = &'a LiveTaskView>) {
         self.others.clear();
         self.bound = 0;
-        self.remote_batches += 1;
         for view in tasks {
             self.count(view.owner.as_ref(), view.caller_at, 1);
+            if let Some(run) = &view.running {
+                self.note_run(&run.owner);
+            }
         }
     }
 
@@ -218,6 +215,7 @@ impl Replica {
             match event {
                 Event::Submitted { spec, .. } => self.count(spec.owner.as_ref(), spec.caller_at, 1),
                 Event::Unbound { replica } => self.unbind(*replica),
+                Event::Granted { owner, .. } => self.note_run(owner),
                 _ => {}
             }
         }
@@ -225,80 +223,64 @@ impl Replica {
             self.count(view.owner.as_ref(), view.caller_at, -1);
         }
         if author == self.id {
-            (self.appended, self.owes_sign) = (batch.at, false);
-            return;
-        }
-        self.remote_batches += 1;
-        if let Some(other) = self.others.get_mut(&author) {
-            (other.seen, other.is_dead) = (Some(batch.at), false);
-            other.unanswered.clear();
-            self.forget_if_idle(author);
+            self.appended = batch.at;
+        } else if let Some(other) = self.others.get_mut(&author) {
+            other.silent_reads = 0;
         }
     }
 
-    /// Notes an attempt that a replica was granted by another.
-    pub(crate) fn note_grant(&mut self, author: ReplicaId, owner: ReplicaId, task: TaskId, fence: Fence) {
-        if author == owner {
-            return;
-        }
-        if owner == self.id {
-            self.owes_sign = true;
-        } else if let Some(other) = self.others.get_mut(&owner) {
-            other.unanswered.push((task, fence));
+    fn note_run(&mut self, owner: &Owner) {
+        if let Some(owner) = owner.replica().filter(|owner| *owner != self.id) {
+            self.others.entry(owner).or_default().is_running = true;
         }
     }
 
     /// When we must append, so that the others count us as alive.
     pub(crate) fn sign_due_at(&self) -> Timestamp {
-        self.appended + Millis(self.lease.0 / 3)
+        self.appended + self.check_every()
     }
 
-    /// When another replica may turn out to be dead.
-    pub(crate) fn next_death(&self) -> Option<Timestamp> {
-        // The time of one that has not appended yet begins with the next check.
-        let at = |other: &Other| match other.seen {
-            Some(seen) if !other.must_be_reaped() => seen + self.lease,
-            _ => Timestamp(0),
-        };
-        self.others.values().map(at).min()
+    /// When to see again whether the others live.
+    pub(crate) fn next_check(&self) -> Option<Timestamp> {
+        (!self.others.is_empty()).then(|| self.checked + self.check_every())
     }
 
-    /// Restarts the time of all replicas: none could append while the store was away.
+    fn check_every(&self) -> Millis {
+        Millis(self.lease.0 / 3)
+    }
+
+    /// A read that took longer says nothing about the others, because the store may have stood still.
+    pub(crate) fn is_quick(&self, read: Duration) -> bool {
+        millis(read) <= Millis(self.lease.0 / 10)
+    }
+
+    /// Forgets how long the others have been silent: none could append while the store was away.
     pub(crate) fn reset_liveness(&mut self) {
-        for other in self.others.values_mut() {
-            (other.seen, other.is_dead) = (None, false);
-        }
+        self.others.values_mut().for_each(|other| other.silent_reads = 0);
     }
 
-    /// Says which replicas have been silent for too long, and which of those that are dead were granted something since.
-    pub(crate) fn reap_dead(&mut self, now: Timestamp) -> Vec<Command> {
-        let mut gone = Vec::new();
+    /// Notes that all of the log was read quickly, and says which replicas are dead.
+    pub(crate) fn find_dead(&mut self, now: Timestamp, running: &BTreeSet<ReplicaId>) -> Vec<ReplicaId> {
+        self.checked = now;
         for (replica, other) in &mut self.others {
-            let seen = *other.seen.get_or_insert(now);
-            let is_silent = seen + self.lease <= now;
-            if is_silent {
-                // Checked again after another lease.
-                (other.seen, other.is_dead) = (Some(now), true);
-            }
-            if is_silent || other.must_be_reaped() {
-                let unanswered = std::mem::take(&mut other.unanswered);
-                gone.push(Command::ReplicaGone { replica: *replica, unanswered });
-            }
+            other.silent_reads = other.silent_reads.saturating_add(1);
+            other.is_running = running.contains(replica);
         }
         self.others.retain(|_, other| !other.is_idle());
-        gone
+        let dead = self.others.iter().filter(|(_, other)| other.silent_reads >= SILENT_READS);
+        dead.map(|(replica, _)| *replica).collect()
+    }
+
+    /// Whether a replica has appended since it was found dead.
+    pub(crate) fn is_alive(&self, replica: ReplicaId) -> bool {
+        self.others.get(&replica).is_some_and(|other| other.silent_reads == 0)
     }
 }
 
 impl Other {
     /// Whether nothing would be left of it if it died.
     fn is_idle(&self) -> bool {
-        self.slots + self.bound == 0 && self.unanswered.is_empty()
-    }
-
-    /// Whether it was granted something after its death.
-    fn must_be_reaped(&self) -> bool {
-        self.is_dead && !self.unanswered.is_empty()
+        self.slots + self.bound == 0 && !self.is_running
     }
 }
 

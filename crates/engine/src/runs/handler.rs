@@ -9,6 +9,7 @@ use bytes::Bytes;
 use laneway_core::{Backoff, BlobId, Name, Outcome};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::driver::effects::Payload;
 use crate::driver::mailbox::Report;
@@ -139,7 +140,14 @@ pub(crate) async fn run(
     if let Some(broadcast) = &handle.resources().broadcast {
         broadcast.flush(task).await;
     }
-    handle.report(Report::Finish { task, fence, outcome, result, work: kept.into_inner() });
+    handle.report(Report::Finish {
+        task,
+        fence,
+        outcome,
+        result,
+        work: kept.into_inner(),
+        at: Instant::now(),
+    });
 }
 
 /// The pauses before a payload is asked for again.

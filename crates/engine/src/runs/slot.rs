@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use laneway_core::{Fence, Outcome, TaskId, Timestamp};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::driver::mailbox::Report;
 use crate::error::RunError;
@@ -106,7 +107,14 @@ impl Drop for Slot {
             }
             outcome => outcome,
         };
-        self.handle.report(Report::Finish { task, fence, outcome, result: None, work: None });
+        self.handle.report(Report::Finish {
+            task,
+            fence,
+            outcome,
+            result: None,
+            work: None,
+            at: Instant::now(),
+        });
     }
 }
 

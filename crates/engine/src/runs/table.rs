@@ -5,11 +5,16 @@ use laneway_core::{Command, Fence, Millis, Name, TaskId, Timestamp};
 use crate::driver::ids::ByTask;
 use crate::runs::stop::{StopSignal, Stopped};
 
+/// What happened so long before it is decided keeps its own time in the records.
+pub(crate) const LATE: Millis = Millis(100);
+
 /// An attempt that runs here.
 pub(crate) struct Run {
     pub(crate) fence: Fence,
     pub(crate) stop: StopSignal,
     started: Timestamp,
+    /// When it began here, if that was much later than the log says, because the store stood still.
+    pub(crate) began_late: Option<Timestamp>,
     lease: Millis,
     renew_at: Timestamp,
 }
@@ -33,10 +38,19 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) fn insert(&mut self, task: TaskId, fence: Fence, lease: Millis, now: Timestamp) -> StopSignal {
+    /// Notes an attempt that was granted at `started` and begins now.
+    pub(crate) fn insert(
+        &mut self,
+        task: TaskId,
+        fence: Fence,
+        lease: Millis,
+        started: Timestamp,
+        now: Timestamp,
+    ) -> StopSignal {
         let stop = StopSignal::default();
-        let renew_at = now + third(lease);
-        let run = Run { fence, stop: stop.clone(), started: now, lease, renew_at };
+        let renew_at = started + third(lease);
+        let began_late = (now.since(started) > LATE).then_some(now);
+        let run = Run { fence, stop: stop.clone(), started, began_late, lease, renew_at };
         self.here.insert(task, run);
         self.next_renewal = Some(self.next_renewal.map_or(renew_at, |next| next.min(renew_at)));
         stop
@@ -64,8 +78,11 @@ impl Runs {
 
     /// How an attempt began, if that is known.
     pub(crate) fn start_of(&self, task: TaskId, fence: Fence) -> Option<AttemptStart> {
-        let here =
-            self.get(task, fence).map(|run| AttemptStart { fence, started: run.started, worker: None });
+        let here = self.get(task, fence).map(|run| AttemptStart {
+            fence,
+            started: run.began_late.unwrap_or(run.started),
+            worker: None,
+        });
         here.or_else(|| self.elsewhere.get(&task).filter(|start_of| start_of.fence == fence).cloned())
     }
 
@@ -137,7 +154,9 @@ mod tests {
     fn each_run_is_there_until_it_ends() {
         let mut runs = Runs::default();
         let stops: Vec<StopSignal> = (1..=4)
-            .map(|number| runs.insert(TaskId(number), Fence(number as u64), Millis(30), Timestamp(0)))
+            .map(|number| {
+                runs.insert(TaskId(number), Fence(number as u64), Millis(30), Timestamp(0), Timestamp(0))
+            })
             .collect();
         let fences = |runs: &Runs| -> Vec<u64> {
             (1..=4).filter(|number| runs.get(TaskId(u128::from(*number)), Fence(*number)).is_some()).collect()

@@ -133,6 +133,28 @@ async fn a_server_without_a_durable_store_does_not_promise_to_keep_tasks() {
     server.stopped().await;
 }
 
+#[tokio::test]
+async fn without_a_durable_store_a_worker_may_end_its_run_within_the_grace() {
+    let mut server = crate::common::serve("agent \"builder\" { external = true }").await;
+    let request =
+        server.request("POST", "/api/agents/builder/chat").header("content-type", "application/json");
+    let caller = tokio::spawn(answer(request.body(json!({"message": "build"}).to_string())));
+    let claim = json!({"worker": "w1", "lanes": ["agent:*"], "wait_ms": 60_000});
+    let turn = server.post("/api/claim", claim).await.json()["tasks"][0].clone();
+    server.stop();
+    while server.get("/readyz").await.status != 503 {
+        tokio::task::yield_now().await;
+    }
+    let task = format!("/api/tasks/{}", turn["id"].as_str().unwrap());
+    let beat = server.post(&format!("{task}/heartbeat"), json!({"fence": turn["fence"]})).await;
+    assert_eq!(beat.status, 200, "{beat:?}");
+    let done = json!({"fence": turn["fence"], "success": true, "result": "built"});
+    assert_eq!(server.post(&format!("{task}/complete"), done).await.status, 200);
+    let answer = caller.await.unwrap();
+    assert_eq!((answer.status, &answer.json()["response"]), (200, &json!("built")), "{answer:?}");
+    server.stopped().await;
+}
+
 /// 24 drains, each with one run that ends within the grace, and a caller over each transport.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_durable_store_every_caller_gets_the_answer_of_a_run_that_ends_within_the_grace() {

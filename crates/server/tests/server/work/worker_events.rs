@@ -115,4 +115,15 @@ async fn a_worker_hears_of_a_message_to_its_running_turn() {
     assert_eq!(events.next().await.unwrap().data["task_id"], turn["id"]);
     let beat = server.post(&path(&turn, "heartbeat"), open).await.json();
     assert_eq!(beat["steer"], json!(["in red"]));
+    // A message that waits can be passed into the turn later.
+    server
+        .post(
+            &path(&turn, "heartbeat"),
+            json!({"fence": turn["fence"], "steered": [beat["steering"][0]["id"]]}),
+        )
+        .await;
+    let waiting = message("and round", "followup").await.json();
+    let promote = format!("/api/sessions/s/messages/{}/promote", waiting["id"].as_str().unwrap());
+    assert_eq!(server.post(&promote, json!(null)).await.json()["outcome"], "steered");
+    assert_eq!(events.next().await.unwrap().data["task_id"], turn["id"]);
 }
