@@ -45,15 +45,16 @@ impl Engine {
         self.is_watched = self.resources.hub.is_listening();
         let is_end_awaited = !self.callers.waiters.is_empty();
         self.scheduler.collect_slots(self.is_watched || is_end_awaited || self.replica.is_some());
-        let is_last_late = requests.last().is_none_or(|last| last.reported.is_some());
+        let is_late = |request: &Request| request.reported.is_some();
+        let needs_tick = requests.is_empty() || requests.iter().any(is_late);
         for request in requests {
             let start = batch.events.len();
             let reply = self.decide_one(request, &mut batch);
             let end = batch.events.len();
             batch.replies.push((reply, start..end));
         }
-        if is_last_late {
-            // Nothing was asked, or only something late: what is due follows.
+        if needs_tick {
+            // The time has come for something, or something late was decided: what is due follows.
             let _nothing_to_refuse = self.scheduler.step(batch.at, Command::Tick, &mut batch.events);
             batch.take_changes(&mut self.scheduler, self.is_watched);
         }
