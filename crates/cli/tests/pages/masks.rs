@@ -83,6 +83,11 @@ fn plain(line: &str) -> String {
     if let Some(pid) = words.iter().position(|word| word == "process").and_then(|at| words.get_mut(at + 1)) {
         *pid = "~".to_owned();
     }
+    if let Some(length) =
+        words.windows(2).position(|pair| pair == ["Retry", "in"]).and_then(|at| words.get_mut(at + 2))
+    {
+        *length = "~".to_owned();
+    }
     words.join(" ")
 }
 

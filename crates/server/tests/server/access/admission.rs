@@ -105,7 +105,8 @@ async fn the_retry_time_is_computed_from_measured_attempts() {
     assert_eq!(first.status, 202);
     gate.arrival().await;
     let unknown = async_chat(&server, "b").await.json();
-    assert_eq!(unknown["retry_after_ms"], 5000, "nothing was measured yet");
+    let wait_ms = unknown["retry_after_ms"].as_u64().unwrap();
+    assert!((100..=5500).contains(&wait_ms), "about as long as the first one has run: {unknown}");
     gate.let_go(1);
     server.until_numbers((0, 0)).await;
     assert_eq!(async_chat(&server, "a").await.status, 202);
@@ -294,8 +295,9 @@ async fn a_refusal_names_the_lane_that_refused_with_its_own_numbers() {
         (&refused["lane"], &refused["running"], &refused["queue_length"], &refused["error"]),
         (&json!("main"), &json!(1), &json!(1), &json!("At capacity"))
     );
-    let detail = "lane main is full: 1/1 running, 1/1 waiting; come back in 5 s";
-    assert_eq!((&refused["detail"], &refused["agent"]), (&json!(detail), &json!("coder")));
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.starts_with("lane main is full: 1/1 running, 1/1 waiting; come back in "), "{detail}");
+    assert_eq!(refused["agent"], "coder");
     gate.let_go(2);
 
     // Here the line of the agent has no room, although it has a free slot: the session is busy.
