@@ -59,7 +59,7 @@ pub(super) async fn report(
         }
         if is_refused {
             // The server would refuse the result for ever, so the task ends with the reason instead of with its lease.
-            let failure = AttemptFailure::fatal(format!("its report was refused: {error}"));
+            let failure = AttemptFailure::fatal(format!("its result was refused: {error}"));
             tracing::warn!(task = task.id, %error, "the server refuses the result");
             body = self::body(task.fence, Err(failure), body.steered);
             continue;

@@ -31,14 +31,10 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &Arc<App>) -> ApiResult<Body<T>> {
-        decode(&read_json(request, app).await?).map(Body)
+        check_content_type(request.headers())?;
+        let bytes = read(request, app).await?;
+        decode(&bytes).map(Body)
     }
-}
-
-/// Reads a body that claims to be JSON.
-pub(crate) async fn read_json(request: Request, app: &App) -> ApiResult<bytes::Bytes> {
-    check_content_type(request.headers())?;
-    read(request, app).await
 }
 
 fn check_content_type(headers: &HeaderMap) -> ApiResult<()> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use laneway_core::{Fence, LiveTaskView, MessageId, Outcome, Scheduler, TaskId};
 use laneway_engine::{Claim, ClaimRequest, Filter, HeartbeatReport, Since, SteeringMessage};
@@ -13,14 +13,12 @@ use laneway_protocol::{
     At, ClaimAnswer, ClaimBody, ClaimedTask, ClientEvent, Code, CompleteBody, ExternalTask, HeartbeatAnswer,
     HeartbeatBody, LeaseView, Page, TurnMessageView, WorkerView,
 };
-use serde::Deserialize;
-use serde_json::Value;
 
 use crate::app::{App, Shared};
 use crate::events::encode::heartbeat_wanted;
 use crate::events::stream::EventStream;
 use crate::http::error::{ApiError, ApiJson, ApiResult};
-use crate::http::extract::{Body, Path, Query, decode, read_json, task_id};
+use crate::http::extract::{Body, Path, Query, task_id};
 use crate::http::paging::PageQuery;
 use crate::service::parse;
 use crate::service::task_view;
@@ -167,7 +165,7 @@ pub(crate) async fn events(State(app): Shared, Path(worker): Path<String>) -> Ap
     Ok(EventStream::new(Arc::clone(&app), subscription).starts_with(past).into_response())
 }
 
-/// Ends an attempt. A report that is not valid ends it as failed, if its fence can be read.
+/// Ends an attempt.
 #[utoipa::path(
     post, path = "/api/tasks/{id}/complete", tag = "workers", params(("id" = String, Path)),
     request_body = CompleteBody, responses((status = 200, body = laneway_protocol::TaskView))
@@ -175,69 +173,28 @@ pub(crate) async fn events(State(app): Shared, Path(worker): Path<String>) -> Ap
 pub(crate) async fn complete(
     State(app): Shared,
     Path(id): Path<String>,
-    request: Request,
+    Body(body): Body<CompleteBody>,
 ) -> ApiJson<laneway_protocol::TaskView> {
     let task = task_id(&id)?;
-    let body = read_json(request, &app).await?;
-    match decode(&body).and_then(end_of) {
-        Ok(end) => finish(&app, task, end).await?,
-        Err(error) => return Err(end_instead(&app, task, &body, error).await),
-    }
-    Ok(Json(tasks::view(&app, task).await?))
-}
-
-/// A report that was read.
-struct End {
-    fence: Fence,
-    taken: Vec<MessageId>,
-    outcome: Outcome,
-    result: Option<Value>,
-}
-
-fn end_of(body: CompleteBody) -> ApiResult<End> {
     if body.success && body.error.is_some() {
         return Err(ApiError::invalid("a success has no error: leave out error, or set success to false"));
     }
+    finish(&app, task, body).await?;
+    Ok(Json(tasks::view(&app, task).await?))
+}
+
+async fn finish(app: &App, task: TaskId, body: CompleteBody) -> ApiResult<()> {
     let taken = message_ids(&body.steered)?;
     // A success without a result has the result null; a failure may have the output of what failed.
     let result = if body.success { Some(body.result.unwrap_or_default()) } else { body.result };
+    let result = result.map(|result| serde_json::to_vec(&result).unwrap_or_default().into());
     let outcome = if body.success {
         Outcome::Success
     } else {
         let error = body.error.unwrap_or_else(|| "the worker reported a failure".to_owned());
         Outcome::Failure { error: error.into(), retryable: body.retryable.unwrap_or(true) }
     };
-    Ok(End { fence: Fence(body.fence), taken, outcome, result })
-}
-
-/// What a report must say to end its attempt, whatever else is wrong with it.
-#[derive(Deserialize)]
-struct Reported {
-    fence: u64,
-    #[serde(default)]
-    result: Option<Value>,
-}
-
-/// Ends the attempt with the reason why its report is refused. Otherwise its lease would lapse, and other workers would run the
-/// task again. No retry helps a worker that reports like this.
-async fn end_instead(app: &App, task: TaskId, body: &[u8], refused: ApiError) -> ApiError {
-    let Ok(Reported { fence, result }) = serde_json::from_slice(body) else { return refused };
-    let error = format!("its report was refused: {}", refused.problem.detail);
-    let outcome = Outcome::Failure { error: error.into(), retryable: false };
-    match finish(app, task, End { fence: Fence(fence), taken: Vec::new(), outcome, result }).await {
-        Ok(()) => {
-            let detail = format!("{}; the attempt has ended as failed", refused.problem.detail);
-            refused.problem.detailed(detail).into()
-        }
-        // The report would be refused for this reason, too.
-        Err(_) => refused,
-    }
-}
-
-async fn finish(app: &App, task: TaskId, end: End) -> ApiResult<()> {
-    let End { fence, taken, outcome, result } = end;
-    let result = result.map(|result| serde_json::to_vec(&result).unwrap_or_default().into());
-    let finished = app.handle.finish(task, fence, taken, outcome, result).await;
+    let finished = app.handle.finish(task, Fence(body.fence), taken, outcome, result).await;
     let Err(error) = finished else { return Ok(()) };
     // The lease of an ended task is stale.
     if error.code() == "NOT_FOUND" && app.handle.finished(task).await?.is_some() {
