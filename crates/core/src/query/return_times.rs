@@ -1,6 +1,6 @@
 //! When refused callers may come back.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::api::ids::TaskId;
 use crate::api::name::LaneName;
@@ -19,7 +19,7 @@ const LANES_MAX: usize = 1024;
 /// This is no part of the state: a refusal leaves no event, and a moment that is forgotten costs a caller one more request.
 #[derive(Debug, Default)]
 pub struct ReturnTimes {
-    latest: HashMap<LaneName, Timestamp>,
+    latest: BTreeMap<LaneName, Timestamp>,
 }
 
 impl ReturnTimes {
