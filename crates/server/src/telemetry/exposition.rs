@@ -217,7 +217,8 @@ impl Collector for Exposition {
 impl Queue {
     /// The numbers of the whole queue, which every replica gives alike.
     fn encode(&self, to: &mut Writer<'_, '_>) -> fmt::Result {
-        let gauges: [(&str, &str, &dyn Fn(&LabelNumbers) -> Option<f64>); 4] = [
+        type Gauge<'a> = (&'a str, &'a str, &'a dyn Fn(&LabelNumbers) -> Option<f64>);
+        let gauges: [Gauge<'_>; 4] = [
             ("running", "Slots taken", &|now| Some(now.running as f64)),
             ("waiting", "Tasks waiting", &|now| Some(now.waiting as f64)),
             ("limit", "Slots of each lane", &|now| now.limit.map(f64::from)),
