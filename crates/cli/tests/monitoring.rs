@@ -313,8 +313,10 @@ async fn a_store_that_goes_away_and_comes_back_without_its_last_writes_is_notice
 async fn a_slow_store_is_noticed() {
     let redis = Redis::start();
     let proxy = Proxy::to(redis.port());
-    let served =
-        serve("lane \"gpu\" { handler = \"external\" }", &format!("redis://127.0.0.1:{}/0", proxy.port()));
+    let served = serve(
+        "lane \"gpu\" {\n handler = \"external\"\n max_queued = 100000\n}",
+        &format!("redis://127.0.0.1:{}/0", proxy.port()),
+    );
     let watch = Watch::over(&[&served]).await;
     let submit = async || assert_eq!(served.task("gpu").await, 202);
     watch.until_with("rate(laneway_store_append_seconds_count[5m]) > 0", &submit).await;

@@ -195,7 +195,11 @@ fn tokens_are_created_without_the_server_and_other_hosts_need_one() {
     assert_eq!(served.ask("GET", "/api/status", &bearer, "").unwrap().0, 200);
     assert_eq!(served.ask("POST", "/api/agents/echo/queue/clear", &bearer, "").unwrap().0, 200);
     let verify = || laneway(dir.path(), &["audit", "verify"]).output().unwrap();
-    assert_eq!(String::from_utf8(verify().stdout).unwrap(), "1 line, none changed\n");
+    assert_eq!(
+        String::from_utf8(verify().stdout).unwrap(),
+        "2 lines, none changed\n",
+        "the token and the clearing"
+    );
     let log = dir.path().join("laneway-data/server/audit.jsonl");
     let edited = std::fs::read_to_string(&log).unwrap().replace("ann", "bob");
     std::fs::write(&log, edited).unwrap();

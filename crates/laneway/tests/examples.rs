@@ -39,7 +39,7 @@ fn embedding() {
         alice gets an answer to "hello"
         side by side: an answer to "one", an answer to "two"; 1 turns long
         one by one: an answer to "one", an answer to "two"; 2 turns long
-        while it is held: lane cron is busy: 1/1 running, 0/10 waiting; come back in 5 s
+        while it is held: lane cron is busy: 1/1 running, 0/10 waiting; come back in 1 s
         afterwards: free
         "#,
     );

@@ -77,6 +77,18 @@ pub fn check(log: &[Batch], accepted: &[TaskId], done: &HashSet<(TaskId, u64)>) 
     let mut checker = Checker::default();
     for batch in log {
         checker.pass_time(batch);
+        eprintln!(
+            "{} by {:x}: {} events {:?}",
+            batch.at.0 % 1000000,
+            (batch.id.0 >> 112) as u64,
+            batch.events.len(),
+            batch
+                .events
+                .iter()
+                .map(|e| format!("{e:?}").chars().take(90).collect::<String>())
+                .filter(|e| !e.starts_with("Submitted"))
+                .collect::<Vec<_>>()
+        );
         for event in &batch.events {
             checker.event(event, done);
         }

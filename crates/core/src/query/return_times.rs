@@ -13,6 +13,9 @@ use crate::state::lane::LaneIdx;
 /// Lanes with callers that may come back are forgotten above this number once their moments have passed.
 const LANES_MAX: usize = 1024;
 
+/// The most that a caller is told to come later than a slot is expected.
+const MARGIN_MAX_MS: u64 = 100;
+
 /// The moments at which refused callers may come back, the latest of each lane. Each caller gets the next free moment, so that they
 /// do not all come at once.
 ///
@@ -50,8 +53,9 @@ impl Scheduler {
             (first, Millis(first.0 + first.0 / slots))
         });
         let between = Millis(second.0.saturating_sub(first.0));
-        // A tenth more, because one who comes a little too early comes in vain.
-        let (first, between) = (Millis(first.0 / 10 * 11), Millis(between.0 / 10 * 11));
+        // A little more, because a caller that comes a moment too early comes in vain.
+        let a_little_more = |wait: Millis| Millis(wait.0 + (wait.0 / 10).min(MARGIN_MAX_MS));
+        let (first, between) = (a_little_more(first), a_little_more(between));
         (first.clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX), between.clamp(Millis(1), RETRY_AFTER_MAX))
     }
 

@@ -45,20 +45,28 @@ impl Engine {
         self.is_watched = self.resources.hub.is_listening();
         let is_end_awaited = !self.callers.waiters.is_empty();
         self.scheduler.collect_slots(self.is_watched || is_end_awaited || self.replica.is_some());
-        let is_late = |request: &Request| request.reported.is_some();
-        let needs_tick = requests.is_empty() || requests.iter().any(is_late);
+        // What is due follows when nothing was asked, and after what was asked earlier.
+        let mut is_tick_due = requests.is_empty();
         for request in requests {
+            if request.reported.is_some() {
+                is_tick_due = true;
+            } else if take(&mut is_tick_due) {
+                self.tick(&mut batch);
+            }
             let start = batch.events.len();
             let reply = self.decide_one(request, &mut batch);
             let end = batch.events.len();
             batch.replies.push((reply, start..end));
         }
-        if needs_tick {
-            // The time has come for something, or something late was decided: what is due follows.
-            let _nothing_to_refuse = self.scheduler.step(batch.at, Command::Tick, &mut batch.events);
-            batch.take_changes(&mut self.scheduler, self.is_watched);
+        if is_tick_due {
+            self.tick(&mut batch);
         }
         batch
+    }
+
+    fn tick(&mut self, batch: &mut Batch) {
+        let _nothing_to_refuse = self.scheduler.step(batch.at, Command::Tick, &mut batch.events);
+        batch.take_changes(&mut self.scheduler, self.is_watched);
     }
 
     fn decide_one(&mut self, request: &mut Request, batch: &mut Batch) -> Result<Reply, Error> {

@@ -78,6 +78,8 @@ impl Link {
             });
             match timeout(Duration::from_millis(ANSWER_MS), told).await {
                 Ok(Ok(answer)) => answer,
+                // The connection broke, which its sender hears at once.
+                Ok(Err(_)) if fate.kind == Some(Kind::ReplyLost) => Err(unavailable("no connection")),
                 Ok(Err(_)) => {
                     // A lost request has no answer; its sender notices by waiting.
                     pass(ANSWER_MS).await;
