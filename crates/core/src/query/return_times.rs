@@ -13,7 +13,7 @@ use crate::state::lane::LaneIdx;
 /// Lanes with callers that may come back are forgotten above this number once their moments have passed.
 const LANES_MAX: usize = 1024;
 
-/// The most that a caller is told to come later than a slot is expected.
+/// A caller comes at most this much later than a slot becomes free.
 const MARGIN_MAX_MS: u64 = 100;
 
 /// The moments at which refused callers may come back, the latest of each lane. Each caller gets the next free moment, so that they
