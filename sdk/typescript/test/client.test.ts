@@ -53,7 +53,7 @@ test("a full lane refuses with a retry time", async () => {
     assert.ok(error instanceof AtCapacity);
     assert.equal(error.lane, "agent:slow");
     assert.equal(error.problem.queue_length, 3);
-    assert.ok(error.retryAfter! >= 1);
+    assert.ok(error.retryAfter! > 0);
     return true;
   });
   assert.equal((await slow.queue()).queue_length, 3);
