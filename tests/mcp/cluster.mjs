@@ -135,9 +135,11 @@ export async function cluster() {
         const events = await (await fetch(`${url}/api/tasks/${task}/events`, { headers })).text();
         return [...events.matchAll(/^event: (\w+)$/gm)].map((found) => found[1]).at(-2);
       },
-      /** Restarts one replica after another, as an upgrade does. */
+      /** Restarts one replica after another, as an upgrade does, as often as LANEWAY_RESTARTS says. */
       async restart() {
-        for (let number = 0; number < REPLICAS; number += 1) {
+        const restarts = Number(process.env.LANEWAY_RESTARTS ?? 0) * REPLICAS;
+        for (let restart = 0; restart < restarts; restart += 1) {
+          const number = restart % REPLICAS;
           const gone = once(replicas[number], "exit");
           replicas[number].kill("SIGTERM");
           await gone;

@@ -30,7 +30,7 @@ async function connected(use) {
 const chat = (client, message, options) =>
   client.callTool({ name: "chat_with_agent", arguments: { agent_name: "echo", message } }, undefined, { ...patience, ...options });
 
-test("every call is answered under round robin and a rolling restart", async () => {
+test("every call is answered under round robin, and while replicas restart", async () => {
   const rounds = { before: 12, after: 12 };
   let restarted = false;
   const restart = running.restart().finally(() => (restarted = true));

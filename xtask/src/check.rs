@@ -13,7 +13,7 @@ pub(crate) fn test() -> Result<(), String> {
     dashboard::test()?;
     sdk::test()?;
     packaging::test()?;
-    mcp::test()
+    mcp::test("0")
 }
 
 /// The cheap checks first, then the tests, then the documentation.
