@@ -49,6 +49,8 @@ fn chaos(tests: &[&str], settings: &[(&str, &str)]) -> Result<(), String> {
         "short",
         "--test",
         "failovers",
+        "--test",
+        "freezes",
         "--",
         "--nocapture",
     ];

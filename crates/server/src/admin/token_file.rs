@@ -291,7 +291,7 @@ mod tests {
         assert!(file.remove(&made).unwrap());
         for _ in 0..2 {
             assert_eq!(file.sync(&known, &gone).unwrap().removed, BTreeSet::from([made.clone()]));
-            assert_eq!(ids(&file), [of_server.id.clone()]);
+            assert_eq!(ids(&file), std::slice::from_ref(&of_server.id));
         }
         known.remove(&made);
         gone.insert(made.clone(), 3);
