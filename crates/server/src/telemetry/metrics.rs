@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, HeaderName, Method, header};
 use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use laneway_core::{End, Event, LEASE_LAPSED};
 use laneway_engine::Update;
 use laneway_protocol::Code;
@@ -161,6 +164,11 @@ impl App {
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+fn gzip(text: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).and_then(|()| encoder.finish()).ok()
+}
+
 /// Metrics for Prometheus: in the form of OpenMetrics for a scraper that accepts it, else in the older text form.
 #[utoipa::path(
     get, path = "/metrics", tag = "around",
@@ -169,10 +177,19 @@ const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub(crate) async fn metrics(State(app): Shared, headers: HeaderMap) -> Response {
     // Writing to a string cannot fail.
     let text = app.open_metrics().await.unwrap_or_default();
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    if accept.is_some_and(|accept| accept.contains("application/openmetrics-text")) {
-        ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response()
+    let names = |header: HeaderName, name: &str| {
+        let given = headers.get(header).and_then(|value| value.to_str().ok());
+        given.is_some_and(|given| given.contains(name))
+    };
+    let (kind, text) = if names(header::ACCEPT, "application/openmetrics-text") {
+        (OPEN_METRICS, text)
     } else {
-        ([(header::CONTENT_TYPE, CLASSIC)], to_classic(&text)).into_response()
+        (CLASSIC, to_classic(&text))
+    };
+    let kind = [(header::CONTENT_TYPE, kind), (header::VARY, "accept, accept-encoding")];
+    let takes_gzip = names(header::ACCEPT_ENCODING, "gzip");
+    match takes_gzip.then(|| gzip(text.as_bytes())).flatten() {
+        Some(compressed) => (kind, [(header::CONTENT_ENCODING, "gzip")], compressed).into_response(),
+        None => (kind, text).into_response(),
     }
 }
