@@ -10,7 +10,7 @@ use crate::query::estimate::{RETRY_AFTER_MAX, RETRY_AFTER_MIN, RETRY_AFTER_UNKNO
 use crate::scheduler::Scheduler;
 use crate::state::lane::LaneIdx;
 
-/// Lanes with callers that may come back are forgotten above this number once their moments have passed.
+/// Moments are remembered for this many lanes at most. Callers of further lanes may come at the same moment.
 const LANES_MAX: usize = 1024;
 
 /// A caller comes at most this much later than a slot becomes free.
@@ -34,7 +34,9 @@ impl ReturnTimes {
         if self.latest.len() >= LANES_MAX {
             self.latest.retain(|_, latest| *latest > now);
         }
-        self.latest.insert(full.lane.clone(), now + full.retry_after);
+        if self.latest.len() < LANES_MAX || self.latest.contains_key(&full.lane) {
+            self.latest.insert(full.lane.clone(), now + full.retry_after);
+        }
     }
 }
 
